@@ -162,8 +162,9 @@ def _tests_a_room(path: Path, root: Path) -> bool:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    promotion = "allow" if _tests_a_room(item.path, item.config.rootpath) else "raise"
-    jax.config.update("jax_numpy_rank_promotion", promotion)
+    strict = not _tests_a_room(item.path, item.config.rootpath)
+    jax.config.update("jax_numpy_rank_promotion", "raise" if strict else "allow")
+    jax.config.update("jax_debug_nans", strict and not item.get_closest_marker("documented_nan"))
     if item.get_closest_marker("half_precision") and not _compiles_half_precision():
         pytest.skip("XLA has no half precision on this processor")
 

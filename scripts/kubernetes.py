@@ -1,4 +1,4 @@
-"""The book's sweeps on Kubernetes: one pod for each worker, started by the operator of dask. See README.md beside it.
+"""A sweep on Kubernetes: one pod for each worker, started by the operator of dask. See README.md beside it.
 
 The operator has to be installed in the cluster once; the image has to hold this package with its extra ``cluster``.
 """
@@ -18,7 +18,6 @@ SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command line."""
     result = argparse.ArgumentParser(description=__doc__)
-    result.add_argument("names", nargs="*", default=["paper"], help="sweeps, as `python -m experiments` lists them")
     result.add_argument("--out", type=Path, required=True, help="where results are kept; see --claim")
     result.add_argument("--image", required=True, help="an image with this package and its extra `cluster`")
     result.add_argument("--workers", type=int, default=10, help="pods of one core each")
@@ -58,12 +57,21 @@ def specification(options: argparse.Namespace) -> dict[str, Any]:
     return spec
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Start the pods, run the sweeps, end the pods; returns the exit status."""
-    options = parser().parse_args(arguments)
-    from experiments import published
+def compute(options: argparse.Namespace, executor: Any) -> None:
+    """Figure 3a of the paper, with the largest exponent, to ``diagram.nc``; put a sweep of your own in its place."""
+    import numpy as np
 
-    published.chosen(options.names)
+    from spinbook.self_attention import bifurcation, paper_network
+
+    size = {"steps": 200, "transient": 400} if options.quick else {}
+    betas, out = np.linspace(0.0, 3.0, 41 if options.quick else 4001), options.out.absolute()
+    kept = {"folder": out, "executor": executor, "time_limit": options.time_limit}
+    bifurcation(paper_network(), betas, num_exponents=1, **size, **kept).to_netcdf(out / "diagram.nc", engine="scipy")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start the pods, run the sweep, end the pods; returns the exit status."""
+    options = parser().parse_args(arguments)
     spec = specification(options)
     if options.print_spec:
         print(json.dumps(spec, indent=1))
@@ -74,13 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         KubeCluster(custom_cluster_spec=spec, namespace=options.namespace) as pods,
         pods.get_client() as client,
     ):
-        published.compute(
-            options.names,
-            options.out.absolute(),
-            quick=options.quick,
-            executor=client.get_executor(),
-            time_limit=options.time_limit,
-        )
+        compute(options, client.get_executor())
     return 0
 
 

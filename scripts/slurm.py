@@ -1,4 +1,4 @@
-"""The book's sweeps on a Slurm cluster: one job for each worker, started by dask-jobqueue. See README.md beside it.
+"""A sweep on a Slurm cluster: one job for each worker, started by dask-jobqueue. See README.md beside it.
 
 Run it on a node that can submit jobs, inside tmux or in a job of its own; it lives as long as the sweep.
 """
@@ -18,7 +18,6 @@ SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command line."""
     result = argparse.ArgumentParser(description=__doc__)
-    result.add_argument("names", nargs="*", default=["paper"], help="sweeps, as `python -m experiments` lists them")
     result.add_argument("--out", type=Path, required=True, help="a folder that all nodes see under this path")
     result.add_argument("--workers", type=int, default=10, help="jobs of one core each")
     result.add_argument("--memory", default="2GB", help="of each job")
@@ -49,12 +48,21 @@ def cluster(options: argparse.Namespace) -> Any:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Start the workers, run the sweeps, end the workers; returns the exit status."""
-    options = parser().parse_args(arguments)
-    from experiments import published
+def compute(options: argparse.Namespace, executor: Any) -> None:
+    """Figure 3a of the paper, with the largest exponent, to ``diagram.nc``; put a sweep of your own in its place."""
+    import numpy as np
 
-    published.chosen(options.names)
+    from spinbook.self_attention import bifurcation, paper_network
+
+    size = {"steps": 200, "transient": 400} if options.quick else {}
+    betas, out = np.linspace(0.0, 3.0, 41 if options.quick else 4001), options.out.absolute()
+    kept = {"folder": out, "executor": executor, "time_limit": options.time_limit}
+    bifurcation(paper_network(), betas, num_exponents=1, **size, **kept).to_netcdf(out / "diagram.nc", engine="scipy")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start the workers, run the sweep, end the workers; returns the exit status."""
+    options = parser().parse_args(arguments)
     with cluster(options) as jobs:
         if options.print_job:
             print(jobs.job_script())
@@ -62,13 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A job that ends is followed by another one, for as long as there are tasks.
         jobs.adapt(minimum_jobs=options.workers, maximum_jobs=options.workers)
         with jobs.get_client() as client:
-            published.compute(
-                options.names,
-                options.out.absolute(),
-                quick=options.quick,
-                executor=client.get_executor(),
-                time_limit=options.time_limit,
-            )
+            compute(options, client.get_executor())
     return 0
 
 

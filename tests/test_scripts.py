@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import published
+from spinbook import self_attention
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 
@@ -28,12 +28,6 @@ def test_a_script_is_imported_and_explains_itself_without_any_cluster_library(na
     assert end.value.code == 0
     assert "--workers" in capsys.readouterr().out
     assert not {"dask", "distributed", "dask_jobqueue", "dask_kubernetes"} & (set(sys.modules) - before)
-
-
-@pytest.mark.parametrize("name", ["slurm", "kubernetes"])
-def test_an_unknown_sweep_is_refused_before_anything_is_started(name):
-    with pytest.raises(ValueError, match="name: expected some of all, attention-dynamics-bifurcation"):
-        script(name).main(["unheard", "--out", "x", *(["--image", "i"] if name == "kubernetes" else [])])
 
 
 class Cluster:
@@ -61,7 +55,12 @@ class Cluster:
 @pytest.fixture
 def computed(monkeypatch):
     calls = []
-    monkeypatch.setattr(published, "compute", lambda names, out, **options: calls.append((names, out, options)))
+
+    def bifurcation(network, betas, **options):
+        calls.append((len(betas), options))
+        return types.SimpleNamespace(to_netcdf=lambda path, engine: calls.append(path.name))
+
+    monkeypatch.setattr(self_attention, "bifurcation", bifurcation)
     return calls
 
 
@@ -79,7 +78,9 @@ def test_slurm_jobs_take_one_core_and_the_sweep_their_executor(monkeypatch, comp
     assert made[0].options["account"] == "me"
     assert "export OMP_NUM_THREADS=1" in made[0].options["job_script_prologue"]
     assert made[0].adapted == {"minimum_jobs": 7, "maximum_jobs": 7}
-    assert computed == [(["paper"], tmp_path, {"quick": True, "executor": "the executor", "time_limit": 60.0})]
+    (betas, options), file = computed
+    assert (betas, options["folder"], options["executor"], options["time_limit"]) == (41, tmp_path, "the executor", 60)
+    assert file == "diagram.nc"
 
 
 def test_kubernetes_pods_take_one_core_and_see_the_folder_that_is_claimed(monkeypatch, computed, tmp_path, capsys):
@@ -105,7 +106,8 @@ def test_kubernetes_pods_take_one_core_and_see_the_folder_that_is_claimed(monkey
     assert worker["spec"]["containers"][0]["env"]["OMP_NUM_THREADS"] == "1"
     assert computed == []
     assert script("kubernetes").main(arguments) == 0
-    assert computed[0][2]["executor"] == "the executor"
+    assert computed[0][0] == 4001
+    assert computed[0][1]["executor"] == "the executor"
     assert made[0].options["custom_cluster_spec"]["spec"]["worker"] == worker
 
 

@@ -1,4 +1,4 @@
-"""One vector spin against many digits, quadrature, automatic differentiation and sampling."""
+"""One vector spin against many digits, quadrature and automatic differentiation; samples against the density."""
 
 import math
 
@@ -31,6 +31,7 @@ def test_the_ratio_of_bessel_functions_is_exact_for_any_real_order(order):
     with mpmath.workdps(40):
         truth = [float(mpmath.besseli(order + 1, a) / mpmath.besseli(order, a)) for a in x]
     np.testing.assert_allclose(sphere.bessel_ratio(order, x), truth, rtol=16 * EPS)
+    np.testing.assert_allclose(sphere.bessel_ratio(order, 1e200), 1, rtol=16 * EPS)
 
 
 @pytest.mark.parametrize("order", [0.0, 2.5, 63.0])
@@ -45,12 +46,6 @@ def test_the_ratio_is_differentiable_also_where_there_is_no_field(order):
             np.testing.assert_allclose(slope(x), float(1 - r * r - (2 * order + 1) * r / x), rtol=1e-11)
 
 
-def test_the_ratio_ends_at_one_without_overflow():
-    assert float(sphere.bessel_ratio(2.0, 1e200)) == 1
-    assert float(sphere.bessel_ratio(np.float32(3.5), np.float32(1e20))) == 1
-    assert sphere.bessel_ratio(np.float32(3.5), np.float32(2)).dtype == np.float32
-
-
 @pytest.mark.parametrize("dim", DIMS)
 def test_the_partition_function_and_its_slope_have_many_digits(dim):
     beta, R = 1.3, sphere.radius(dim)
@@ -63,14 +58,11 @@ def test_the_partition_function_and_its_slope_have_many_digits(dim):
             truth = float(mpmath.log(Z))
         # |h| itself carries a rounding error, which k multiplies.
         assert abs(float(sphere.log_partition(h, beta=beta)) - truth) < 1e-12 * abs(truth) + 16 * EPS * float(k) + 1e-12
+    area = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + (dim - 1) * math.log(R)
+    np.testing.assert_allclose(sphere.log_partition(np.zeros(dim), beta=beta), area, rtol=1e-12)
     h = fields(dim, 0.7)
     slope = jax.grad(lambda h: sphere.log_partition(h, beta=beta))(jnp.asarray(h))
     np.testing.assert_allclose(slope / beta, sphere.magnetization(h, beta=beta), rtol=1e-13)
-
-
-def test_without_a_field_the_partition_function_is_the_area_of_the_sphere():
-    R = sphere.radius(3)
-    np.testing.assert_allclose(sphere.log_partition(np.zeros(3), beta=2.0), math.log(4 * math.pi * R**2), rtol=8 * EPS)
 
 
 @pytest.mark.parametrize("dim", [3, 4, 9, 24])
@@ -103,82 +95,9 @@ def test_the_covariance_is_the_response_to_a_field(dim, magnetization, covarianc
     np.testing.assert_allclose(1.3 * covariance(h, beta=1.3), jacobian, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("dim", [3, 8, 128])
-def test_only_the_exact_covariance_has_the_trace_that_the_sphere_demands(dim):
-    h = fields(dim, 0.9)
-    R2 = dim / 2 - 1
-    m = np.asarray(sphere.magnetization(h, beta=1.3))
-    np.testing.assert_allclose(np.trace(sphere.covariance(h, beta=1.3)), R2 - m @ m, rtol=1e-12)
-    m = np.asarray(sphere.magnetization_large_d(h, beta=1.3))
-    gamma = math.sqrt(1 + 0.9**2)
-    np.testing.assert_allclose(np.trace(sphere.covariance_large_d(h, beta=1.3)), R2 - m @ m + 1 / gamma, rtol=1e-12)
-
-
 def test_a_spin_without_a_field_fluctuates_alike_in_every_direction():
     np.testing.assert_allclose(sphere.covariance(np.zeros(6), beta=1.0), 2 / 6 * np.eye(6), rtol=1e-14)
     np.testing.assert_array_equal(sphere.magnetization(np.zeros(6), beta=1.0), np.zeros(6))
-    np.testing.assert_array_equal(sphere.second_derivative(np.zeros(6), np.ones(6), beta=1.0), np.zeros(6))
-
-
-@pytest.mark.parametrize("dim", [3, 32])
-def test_the_second_derivative_is_right_and_the_printed_one_is_not(dim):
-    h, d = jnp.asarray(fields(dim, 0.9)), jnp.asarray(direction(dim, 5))
-
-    def along(a):
-        return sphere.magnetization(h + a * d, beta=1.3)
-
-    first, second = (jax.jit(f)(0.0) for f in (jax.jacfwd(along), jax.jacfwd(jax.jacfwd(along))))
-    np.testing.assert_allclose(sphere.first_derivative(h, d, beta=1.3), first, rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(sphere.second_derivative(h, d, beta=1.3), second, rtol=1e-10, atol=1e-12)
-    wrong = sphere.printed_second_derivative(h, d, beta=1.3)
-    size = float(jnp.linalg.norm(second))
-    assert float(jnp.linalg.norm(wrong - second)) > 0.5 * size
-    # What is missing in the last line, from the recursion of the Bessel functions alone.
-    R = sphere.radius(dim)
-    length = float(jnp.linalg.norm(h))
-    r = float(sphere.bessel_ratio(dim / 2 - 1, 1.3 * R * length))
-    missing = 1.3 * R / length * (1 / r - r) * (jnp.asarray(sphere.magnetization(h, beta=1.3)) @ d) * d
-    np.testing.assert_allclose(wrong + missing, second, rtol=1e-9, atol=1e-11)
-
-
-def test_the_closed_form_in_the_docstring_is_what_is_computed():
-    dim, beta = 8, 1.3
-    h, d = fields(dim, 0.9), direction(dim, 5)
-    R, length = sphere.radius(dim), np.linalg.norm(h)
-    k = beta * R * length
-    r = float(sphere.bessel_ratio(dim / 2 - 1, k))
-    lam = 1 / r**2 - dim / (k * r) - 1
-    phi = R * r * h / length
-    A = -2 * beta**2 * ((1 + (dim / 2 + 1) / (k * r)) * lam + 1 / (k * r))
-    c = beta * R * lam * r / length
-    closed = A * (phi @ d) ** 2 * phi + c * ((d @ d) * phi + 2 * (phi @ d) * d)
-    np.testing.assert_allclose(sphere.second_derivative(h, d, beta=beta), closed, rtol=1e-11)
-
-
-def test_the_large_d_second_derivative_is_that_of_the_large_d_mean():
-    h, d = jnp.asarray(fields(32, 0.9)), jnp.asarray(direction(32, 5))
-
-    def along(a):
-        return sphere.magnetization_large_d(h + a * d, beta=1.3)
-
-    first, second = (jax.jit(f)(0.0) for f in (jax.jacfwd(along), jax.jacfwd(jax.jacfwd(along))))
-    np.testing.assert_allclose(sphere.second_derivative_large_d(h, d, beta=1.3), second, rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(sphere.first_derivative_large_d(h, d, beta=1.3), first, rtol=1e-12)
-
-
-def test_the_error_of_the_large_d_mean_falls_as_one_over_nu():
-    errors = []
-    for dim in (64, 128, 256, 512):
-        h = fields(dim, 1.0)
-        exact, approximate = (
-            np.linalg.norm(f(h, beta=1.3)) for f in (sphere.magnetization, sphere.magnetization_large_d)
-        )
-        errors.append(approximate / exact - 1)
-    # The next order is 1/nu^2, with a constant near 1: the exponent between 128 and 512 is off by less than 1/64.
-    slope = math.log(errors[-1] / errors[1]) / math.log(4)
-    assert abs(slope + 1) < 1 / 32
-    gamma = math.sqrt(2)
-    assert abs(errors[-1] * 255 / ((1 + gamma) / (2 * gamma**2)) - 1) < 4 / 255
 
 
 @pytest.mark.parametrize("dim", DIMS)
@@ -214,27 +133,6 @@ def test_samples_have_the_density_along_the_field(dim, scaled):
     along = s @ direction(dim) / R
     pvalue = stats.kstest(along, lambda u: np.interp(u, grid, cumulative / cumulative[-1])).pvalue
     assert pvalue > 1e-5
-
-
-def test_samples_have_the_exact_mean_and_covariance():
-    h, count = fields(6, 1.2), 200_000
-    s = np.asarray(sphere.sample(jax.random.key(3), np.tile(h, (count, 1)), beta=1.3))
-    m = np.asarray(sphere.magnetization(h, beta=1.3))
-    covariance = np.asarray(sphere.covariance(h, beta=1.3))
-    errors = np.sqrt(np.diag(covariance) / count)
-    assert np.all(np.abs(s.mean(axis=0) - m) < 5 * errors)
-    # A product of components is at most R^2 = 2, its standard error below that over sqrt(count).
-    assert np.abs(np.cov(s.T) - covariance).max() < 5 * 2 / math.sqrt(count)
-
-
-def test_samples_of_a_spin_do_not_depend_on_how_many_there_are():
-    h = np.tile(fields(5, 1.0), (7, 1))
-    few, many = (sphere.sample(jax.random.key(1), h[:n], beta=1.0) for n in (4, 7))
-    np.testing.assert_allclose(few, many[:4], rtol=1e-12)
-
-
-def test_single_precision_stays_single():
-    h = np.ones(8, np.float32)
-    for function in (sphere.magnetization, sphere.magnetization_large_d, sphere.covariance, sphere.log_partition):
-        assert function(h, beta=1.0).dtype == np.float32
-        np.testing.assert_allclose(function(h, beta=1.0), function(h.astype(float), beta=1.0), rtol=3e-6, atol=1e-6)
+    # An exact moment beyond the mean; that of 20,000 numbers in [0, 1] is known to 5 / sqrt(20,000) of their scatter.
+    second = np.average(grid**2, weights=density)
+    assert abs((along**2).mean() - second) < 5 * (along**2).std() / math.sqrt(count)

@@ -78,6 +78,7 @@ def test_limits_belong_to_the_accepted_side_only_where_they_should():
 
 @pytest.mark.parametrize("check", [validate.finite, validate.positive, validate.probability])
 @pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.grad], ids=["jit", "vmap", "grad"])
+@pytest.mark.documented_nan
 def test_values_are_not_looked_at_under_a_trace(check, transform):
     bad = jnp.array([jnp.nan, -5.0])
     if transform is jax.grad:

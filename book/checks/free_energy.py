@@ -7,7 +7,8 @@ import torch
 from scipy.optimize import minimize
 
 from companion.claims import Measurement
-from experiments.comparison import experiment, summary
+from experiments import records
+from experiments.comparison import summary
 from spinbook.free_energy import VectorSpinModel, neumann_terms
 
 
@@ -83,16 +84,17 @@ def test_the_negative_weights_are_the_magnets(weights):
 
 def test_using_this_agrees_with_the_records():
     leads = []
-    for record in (experiment.recorded(), experiment.recorded(longer=True)):
-        rows = {(row.task, row.module): row for row in summary.summarize(record)}
+    made = [records.of_book("comparison", file) for file in ("comparison", "longer")]
+    for record in made:
+        rows = {(row.task, row.row): row for row in summary.summarize(record)}
         block, module = rows["digits", "vanilla"], rows["digits", "free energy, symmetric"]
         leads.append(summary.wins(block, module))
         if len(leads) == 1:
-            lookups = [rows["recall", kind].accuracy for kind in ("vanilla", "free energy, symmetric")]
+            lookups = [rows["recall", kind].score for kind in ("vanilla", "free energy, symmetric")]
             assert abs(lookups[0] - lookups[1]) < 0.01
     assert leads[0] == 1  # the block in all pairs of runs
     assert leads[1] < 1
-    updates = [experiment.recorded(longer=longer)["recipe"]["num_updates"] for longer in (False, True)]
+    updates = [record["recipe"]["num_updates"] for record in made]
     assert updates[1] == 5 * updates[0]
 
 

@@ -6,9 +6,8 @@ import scipy.special
 from scipy.special import ive
 
 from companion.claims import Measurement
-from experiments import lens_record
 from experiments.vector import fidelity
-from spinbook import sphere
+from spinbook import lens, sphere
 from spinbook.vector import phases, stochastic
 from spinbook.vector.mean_field import flat_tap_step, naive_step
 
@@ -75,8 +74,7 @@ def test_the_line_is_nearer_to_what_was_sampled(table):
 
 
 def test_settle_finds_the_means_of_the_record(settle):
-    case = next(case for case, _ in fidelity.record() if case.scale == 1 and case.beta == 1)
-    J, x = fidelity.system(case)
+    J, x = fidelity.system(fidelity.Case("rows", beta=1.0, scale=1.0, causal=False, num_sites=64, dim=128, draw=0))
     assert np.abs(settle(J, x, 1.0) - fidelity.spread_means(J, x, beta=1.0)).max() < 1e-9
 
 
@@ -93,7 +91,7 @@ def test_what_is_said_of_the_recorded_rows(rows, medians):
 
 
 def test_most_heads_of_the_trained_encoder_read_few():
-    assert np.mean(lens_record.by_head(lens_record.recorded(), "attended") < 20) > 0.5
+    assert np.mean(lens.sample().by_head.sel(measure="attended") < 20) > 0.5
 
 
 def test_where_the_picture_breaks(ends, best, effect, start):

@@ -187,7 +187,7 @@ def _on_digits(
     network: digit_network.DigitNetwork, seed: int, updates: int, frames: Sequence[int] = ()
 ) -> digit_network.Training:
     order = torch.Generator().manual_seed(seed)
-    images = digit_network.load("digits")
+    images = digit_network.load()
     return digit_network.train(network, images, num_updates=updates, learning_rate=2e-3, frames=frames, generator=order)
 
 

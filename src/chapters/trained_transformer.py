@@ -21,7 +21,7 @@ _KEPT = 8
 def _map(ax: Axes, values: np.ndarray, title: str) -> None:
     layers, heads = values.shape
     edges = np.arange(heads + 1) + 0.5, np.arange(layers + 1) + 0.5
-    mesh = ax.pcolormesh(*edges, values, cmap=style.SEQUENTIAL, rasterized=True)
+    mesh = ax.pcolormesh(*edges, values, rasterized=True)
     ax.set_title(title, loc="center", fontsize=9)
     ax.set(yticks=np.arange(1, layers + 1), xticks=np.unique(np.linspace(1, heads, min(heads, 4)).astype(int)))
     ax.figure.colorbar(mesh, ax=ax, pad=0.02)

@@ -1,6 +1,8 @@
 """Runs ``python -m companion COMMAND``; ``companion.cli`` has the commands."""
 
+import sys
+
 from companion import cli
 
 if __name__ == "__main__":
-    cli.end(cli.main())
+    sys.exit(cli.main())

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from companion import claims, manuscript, pages, project
-from companion.findings import Finding, Findings
+from companion.manuscript import Finding
 
 MOST_CELLS, MOST_LINES, LONGEST_CELL, LEAST_VISIBLE = 20, 150, 14, 0.85
 """What a lesson may have: cells of code, lines of code, lines of a cell, and the share of lines that is seen."""
@@ -59,11 +59,16 @@ class Page:
 
 
 def book(root: Path, *, only: str | None = None) -> list[Finding]:
-    """What is wrong with all declarations, and with the pages of all chapters or of ``only`` one."""
+    """What is wrong with all declarations, and with the pages of all chapters or of ``only`` one.
+
+    Raises ``ValueError`` if ``only`` is no chapter.
+    """
     if findings := unreadable(root):
         return findings
+    if only not in (None, *(known := pages.chapters(root))):
+        raise ValueError(f"NAME: expected one of {known}, got {only!r}")
     findings = declarations(root)
-    for name in [only] if only else pages.chapters(root):
+    for name in known if only is None else [only]:
         findings += chapter(root, name)
     return sorted(set(findings))
 
@@ -82,28 +87,21 @@ def unreadable(root: Path) -> list[Finding]:
     for name, read in readers:
         try:
             read()
-        except manuscript.Unreadable as error:
-            findings.append(Finding(error.file, error.line, "unreadable", error.reason))
         except ValueError as error:
-            findings.append(Finding(name, 0, "unreadable", str(error).removeprefix(f"{name}: ")))
+            line, reason = getattr(error, "line", 0), getattr(error, "reason", str(error).removeprefix(f"{name}: "))
+            findings.append(Finding(getattr(error, "file", name), line, "unreadable", reason))
     return sorted(set(findings))
 
 
 def declarations(root: Path) -> list[Finding]:
     """What is wrong with the claims of all chapters: their fields, and the works, functions and labels they name."""
-    works, labels = project.references(root), pages.labels(root)
-    findings = claims.check_book(root, works)
-    for path in _claim_files(root):
-        lines = claims.lines(path)
-        for claim in claims.check(path)[0]:
-            messages = [f"equation: no page has {label}" for label in claim.equation if label not in labels]
-            messages += [f"functions: src has no {name}" for name in claim.functions if not _is_there(root, name)]
-            findings += [Finding(path.name, lines[claim.id], "name", f"{claim.id}: {message}") for message in messages]
-    return findings
+    labels = pages.labels(root)
 
+    def broken_names(claim: claims.Claim) -> Iterator[tuple[list[str], str]]:
+        yield from ((["equation"], f"no page has {label}") for label in claim.equation if label not in labels)
+        yield from ((["functions"], f"src has no {name}") for name in claim.functions if not _is_there(root, name))
 
-def _claim_files(root: Path) -> list[Path]:
-    return manuscript.listed(root / "book" / "claims", "*.yml")
+    return claims.check_book(root, project.references(root), broken_names)
 
 
 def _is_there(root: Path, name: str) -> bool:
@@ -113,11 +111,8 @@ def _is_there(root: Path, name: str) -> bool:
         module = (root / "src").joinpath(*parts[:place])
         for path in (module.with_suffix(".py"), module / "__init__.py"):
             if path.is_file():
-                words = re.escape(parts[place])
-                return (
-                    re.search(rf"\b(?:def|class|import|as|,) {words}\b|^\s*{words}\b", path.read_text("utf-8"), re.M)
-                    is not None
-                )
+                defined = rf"\b(?:def|class|import|as|,) {parts[place]}\b|^\s*{parts[place]}\b"
+                return re.search(defined, path.read_text("utf-8"), re.MULTILINE) is not None
     return False
 
 
@@ -131,7 +126,7 @@ def chapter(root: Path, name: str) -> list[Finding]:
         except ValueError as error:
             file, _, message = str(error).partition(": ")
             findings.append(Finding(f"notebooks/{file}", 0, "page", message or str(error)))
-    declared = {claim.id: claim for path in _claim_files(root) for claim in claims.check(path)[0]}
+    declared = {claim.id: claim for path in claims.files(root) for claim in claims.check(path)[0]}
     for page in loaded:
         broken = [*_about_quotations(page, declared), *_about_figures(page)]
         broken += _audit_cells(page) if page.chapter.is_audit else _lesson_visible(page)
@@ -236,10 +231,8 @@ def _about_measurements(
     places: dict[tuple[str, str], str] = {}
     listed = [("claim", id, page.file, line) for page in loaded for line, id in page.measured()]
     listed += [("figure", id, page.file, line) for page in loaded for line, id in page.figures()]
-    checks = checks_file(root, name)
-    own = {
-        claim.id.partition(".")[2].replace("-", "_"): claim.id for claim in declared.values() if claim.chapter == name
-    }
+    checks = pages.checks_file(root, name)
+    own = {claim.check: claim.id for claim in declared.values() if claim.chapter == name}
     for function in manuscript.code(checks).body if checks.is_file() else []:
         if isinstance(function, ast.FunctionDef) and function.name in own:
             listed.append(("claim", own[function.name], checks.relative_to(root).as_posix(), function.lineno))
@@ -252,14 +245,3 @@ def _about_measurements(
     for claim in declared.values():
         if claim.chapter == name and claim.is_measured and ("claim", claim.id) not in places:
             yield Finding(f"{name}.yml", 0, "unmeasured-claim", f"{claim.id}: nothing of the chapter measures it")
-
-
-def checks_file(root: Path, page: str) -> Path:
-    """Where the checks of a page are, whether there are some or not."""
-    return root / "book" / "checks" / f"{page.replace('/', '_').replace('-', '_')}.py"
-
-
-def raise_for(findings: Collection[Finding]) -> None:
-    """Raise ``Findings`` if there are some."""
-    if findings:
-        raise Findings(findings)

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,7 +53,6 @@ _SCOUR = SimpleNamespace(
     newlines=False,
     quiet=True,
 )
-_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.,=+-]*(?: [A-Za-z0-9_.,=+-]+)*")
 """Names of columns and arrays: plain words, with single spaces."""
 _PLACES = re.compile(r'(?<= )(?:d|x|y|width|height)="[^"]*"')
@@ -104,14 +102,8 @@ def take(id: str) -> None:
 
 
 def _save(id: str, figure: Figure, data: Mapping[str, Any]) -> None:
-    chapter = os.environ.get("COMPANION_CHAPTER") or project.chapter_of(id)
-    folder = Path(os.environ.get("COMPANION_OUT", "_build")) / "figures" / id
-    if not _ID.fullmatch(id) or not id.startswith(f"{chapter}-"):
-        raise ValueError(f"expected a name {chapter}-..., in lower case with hyphens, got {id!r}")
-    if folder.exists() and "COMPANION_OUT" in os.environ:
-        raise ValueError(f"a figure {id!r} was saved before on this page")
+    folder = Path(os.environ["COMPANION_OUT"]) / "figures" / id
     draft = folder.with_name(f".{id}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     if "COMPANION_ROUGH" in os.environ:
         figure.savefig(draft / f"{id}.png", dpi=_ROUGH_DOTS_PER_INCH, metadata={"Software": None})
@@ -123,16 +115,15 @@ def _save(id: str, figure: Figure, data: Mapping[str, Any]) -> None:
         _save_data(draft, id, data)
     record = {
         "id": id,
-        "chapter": chapter,
-        "page": os.environ.get("COMPANION_PAGE", chapter),
-        "parameters": json.loads(os.environ.get("COMPANION_PARAMETERS", "{}")),
-        "library_version": project.identity().version,
-        "commit": os.environ.get("COMPANION_COMMIT", "unknown"),
+        "chapter": os.environ["COMPANION_CHAPTER"],
+        "page": os.environ["COMPANION_PAGE"],
+        "parameters": json.loads(os.environ["COMPANION_PARAMETERS"]),
+        "library_version": project.identity(Path(os.environ["COMPANION_ROOT"])).version,
+        "commit": os.environ["COMPANION_COMMIT"],
         "size": [round(side * _DOTS_PER_INCH) for side in figure.get_size_inches()],
         "files": sorted(path.name for path in draft.iterdir()),
     }
     (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,28 @@ import yaml
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser of libyaml where PyYAML has it, ten times as fast."""
 _LEFT_BEHIND = re.compile(r"\..*|.*~|#.*#|.*\.sw[op]|__pycache__|Thumbs\.db|desktop\.ini")
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One breach of one rule, at a line of a file (from 1; 0 where the file as a whole is meant)."""
+
+    file: str
+    line: int
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: [{self.rule}] {self.message}"
+
+
+class Findings(ValueError):
+    """Everything that is wrong with what was read, one finding a line."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = sorted(set(findings))
+        super().__init__("\n".join(map(str, self.findings)))
 
 
 class Unreadable(ValueError):
@@ -53,6 +77,11 @@ def text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise Unreadable(path, line, f"expected text in UTF-8, got the byte 0x{content[error.start]:02x}") from error
+
+
+def spaced(words: str) -> str:
+    """Words with one space between them."""
+    return " ".join(words.split())
 
 
 def parse(path: Path) -> tuple[Any, Any]:

@@ -13,7 +13,6 @@ import hashlib
 import json
 import math
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +43,7 @@ _FRONT_MATTER: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "source": (str, "a key of references.bib"),
     "summary": (str, "words"),
 }
-"""What the section ``companion`` of a front matter must have, and may have: ``data``, files, and ``limit``, seconds."""
+"""What the section ``companion`` of a front matter must have; it may have ``data``, files."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,6 @@ class Chapter:
     quick: Mapping[str, Any]
     parameters: Mapping[str, Any]
     notebook: NotebookNode
-    limit: float = 0.0
 
     @property
     def chapter(self) -> str:
@@ -80,11 +78,6 @@ class Chapter:
         return re.sub(r"^(`{3,}).*?^\1[ \t]*$", " ", text, flags=re.DOTALL | re.MULTILINE)
 
     @property
-    def words(self) -> int:
-        """How many words of prose every reader meets, without displayed formulas."""
-        return len(_FORMULA.sub(" ", self.told).split())
-
-    @property
     def minutes(self) -> int:
         """How long a fresh reader needs, up to the next five: the words, and a minute for what is worked through.
 
@@ -95,7 +88,8 @@ class Chapter:
         figures = sum("figure" in cell.metadata.get("mystnb", {}) for cell in code)
         tags = (" ".join(cell.metadata.get("tags", [])) for cell in code)
         seen = sum("hide" not in of_cell and "remove" not in of_cell for of_cell in tags)
-        return max(5, 5 * math.ceil((self.words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
+        words = len(_FORMULA.sub(" ", self.told).split())
+        return max(5, 5 * math.ceil((words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
 
     @property
     def code(self) -> list[str]:
@@ -106,6 +100,11 @@ class Chapter:
 def chapter_of(page: str) -> str:
     """The chapter of a page: NAME for NAME and for audits/NAME."""
     return page.rpartition("/")[2]
+
+
+def checks_file(root: Path, page: str) -> Path:
+    """Where the checks of a page are, whether there are some or not."""
+    return root / "book" / "checks" / f"{page.replace('-', '_')}.py"
 
 
 def slug(page: str) -> str:
@@ -144,29 +143,16 @@ def chapters(root: Path) -> list[str]:
     return [name for name in names(root) if chapter_of(name) == name]
 
 
-def prose(root: Path) -> list[Path]:
-    """The files with the prose of the book: the texts of all pages, of chapters and others."""
-    return [*manuscript.listed(root / "book", "*.md"), *manuscript.listed(root / "notebooks", "**/*.md")]
-
-
-def labels(root: Path) -> dict[str, str]:
-    """Labels of equations, sections and tables with their pages, as notebooks/NAME or book/NAME."""
-    return {
-        match[match.lastindex or 0]: path.relative_to(root).with_suffix("").as_posix()
-        for path in prose(root)
-        for match in LABEL.finditer(manuscript.text(path))
-    }
-
-
-def _beside(root: Path, pattern: str) -> list[Path]:
-    """Files of pages of chapters, of the lessons and of the audits."""
-    folder = root / "notebooks"
-    return [*manuscript.listed(folder, pattern), *manuscript.listed(folder / AUDITS, pattern)]
+def labels(root: Path) -> set[str]:
+    """Labels of equations, sections and tables of all pages."""
+    prose = [*manuscript.listed(root / "book", "*.md"), *manuscript.listed(root / "notebooks", "**/*.md")]
+    return {match[match.lastindex or 0] for path in prose for match in LABEL.finditer(manuscript.text(path))}
 
 
 def _texts(root: Path) -> set[str]:
     """Names of the pages whose text notebooks are there."""
-    return {path.relative_to(root / "notebooks").with_suffix("").as_posix() for path in _beside(root, "*.md")}
+    folder = root / "notebooks"
+    return {path.relative_to(folder).with_suffix("").as_posix() for path in manuscript.listed(folder, "**/*.md")}
 
 
 def pages(root: Path) -> list[str]:
@@ -176,29 +162,26 @@ def pages(root: Path) -> list[str]:
 
 _PASTED = re.compile(r"""(\]\(|src=["'])attachment:""")
 """A picture that an editor has put into the notebook itself."""
-_SUFFIXES = ("md", "rst", "ipynb")
-"""What Sphinx takes for a page."""
 
 
 def absent(root: Path) -> list[str]:
     """Files by hand that the table of contents lists and that are not there: the first page, and those in ``book``."""
     written = [f"book/{_toc(root)['root']}", *(page for page, _ in _contents(root) if page.startswith("book/"))]
-    stems = [page.removesuffix(".md") for page in written]
-    return [f"{stem}.md" for stem in stems if not any((root / f"{stem}.{kind}").is_file() for kind in _SUFFIXES)]
+    return [f"{page}.md" for page in written if not (root / f"{page}.md").is_file()]
 
 
 def _toc(root: Path) -> dict[str, Any]:
     path = root / "_toc.yml"
     toc = manuscript.mapping(path, "root and parts")
-    if not isinstance(page := toc.get("root"), str) or not _PLACE.fullmatch(page):
-        raise manuscript.Unreadable(path, 0, f"root: expected the first page, a file in book, got {page!r}")
+    if "root" not in toc:
+        raise manuscript.Unreadable(path, 0, "root: expected the first page, a file in book, got nothing")
     return toc
 
 
 def _contents(root: Path) -> Iterator[tuple[str, str]]:
     """Every page in the table of contents and the page above it, "" for none.
 
-    Raises ``ValueError`` if it has another form, or a page that does not lie in the repository.
+    Raises ``ValueError`` if it has another form.
     """
 
     def below(holder: Mapping[str, Any], name: str, above: str) -> Iterator[tuple[str, str]]:
@@ -206,10 +189,7 @@ def _contents(root: Path) -> Iterator[tuple[str, str]]:
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise manuscript.Unreadable(path, 0, f"expected {name}, a list of mappings, in {str(holder)[:80]}")
         for item in items:
-            page = item.get("file", "")
-            if not isinstance(page, str) or (page and not _PLACE.fullmatch(page)):
-                raise manuscript.Unreadable(path, 0, f"file: expected a page, as notebooks/NAME, got {page!r}")
-            if page:
+            if page := str(item.get("file", "")):
                 yield page, above
             yield from below(item, "chapters", page)
             yield from below(item, "sections", page)
@@ -234,19 +214,10 @@ def load(root: Path, name: str) -> Chapter:
     try:
         notebook = copy.deepcopy(_read(text))
         facts = dict(notebook.metadata.get("companion", {}))
-    except manuscript.Unreadable:
-        raise
-    except UserWarning as error:
-        raise ValueError(f"{shown}: expected cells of one language: {error}") from error
     except SyntaxError as error:
         raise ValueError(f"{shown}: expected cells in Python: {error.msg} in {(error.text or '').strip()!r}") from error
-    except yaml.MarkedYAMLError as error:
-        # jupytext hands the YAML on without the first line, which is ---.
-        line = error.problem_mark.line + 2 if error.problem_mark else 0
-        raise ValueError(f"{shown}:{line}: front matter: expected YAML, got {error.problem}") from error
-    except (yaml.YAMLError, nbformat.ValidationError, AttributeError, LookupError, TypeError, ValueError) as error:
-        words = str(error).partition("\n\n")[0]
-        raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {words}") from error
+    except (yaml.YAMLError, TypeError, ValueError) as error:
+        raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {error}") from error
     if chapter_of(name) != name:
         lesson = load(root, chapter_of(name))
         facts = {fact: getattr(lesson, fact) for fact in _CHAPTER} | facts
@@ -259,39 +230,32 @@ def load(root: Path, name: str) -> Chapter:
         name=name,
         title=_title(shown, notebook),
         parameters=parameters,
-        notebook=_finish(name, shown, notebook),
+        notebook=_finish(name, notebook),
         **facts | {"budget": float(facts["budget"]), "data": tuple(facts.get("data", ()))},
     )
 
 
 def _problems(facts: Mapping[str, Any]) -> Iterator[str]:
-    known = [*_FRONT_MATTER, "data", "limit"]
+    known = [*_FRONT_MATTER, "data"]
     if strange := sorted(map(str, facts.keys() - set(known))):
         yield f"expected some of {known}, got {strange}"
     for name, (kind, words) in _FRONT_MATTER.items():
         if not isinstance(facts.get(name), kind):
             yield f"{name}: expected {words}, got {facts.get(name, 'nothing')!r}"
-    data, limit = facts.get("data", []), facts.get("limit", 1)
+    data, seconds = facts.get("data", []), facts.get("budget", 1)
     if not isinstance(data, list) or not all(isinstance(file, str) and _PLACE.fullmatch(file) for file in data):
         yield f"data: expected a list of files of the repository, got {data!r}"
-    for name, seconds in (("budget", facts.get("budget", 1)), ("limit", limit)):
-        if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
-            yield f"{name}: expected seconds, a number above 0, got {seconds!r}"
+    if isinstance(seconds, (int, float)) and not 0 < seconds < math.inf:
+        yield f"budget: expected seconds, a number above 0, got {seconds!r}"
 
 
 @functools.lru_cache(maxsize=64)
 def _read(text: str) -> NotebookNode:
     """One check of the book asks for a page thirty times; the next one finds what was read for the last."""
-    with warnings.catch_warnings():
-        # Of cells in two languages jupytext only warns.
-        warnings.simplefilter("error", UserWarning)
-        notebook = jupytext.reads(text, fmt="md:myst")
+    notebook = jupytext.reads(text, fmt="md:myst")
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            try:
-                ast.parse(python(cell.source))
-            except (MemoryError, RecursionError) as error:
-                raise ValueError(f"code nested too deeply: {error}") from error
+            ast.parse(python(cell.source))
     return notebook
 
 
@@ -318,26 +282,19 @@ def _parameters(shown: str, notebook: NotebookNode) -> dict[str, Any]:
     if len(cells) != 1:
         raise ValueError(f"{shown}: expected one cell tagged parameters, got {len(cells)}")
     values: dict[str, Any] = {}
-    try:
-        statements = ast.parse(cells[0].source).body
-    except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
-        raise ValueError(f"{shown}: parameters cell: expected Python, got {error}") from error
-    for statement in statements:
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-        names = target.elts if isinstance(target, ast.Tuple) else [target]
+    for statement in ast.parse(cells[0].source).body:
         try:
-            value = ast.literal_eval(getattr(statement, "value", None) or statement)
-            given = value if isinstance(target, ast.Tuple) else [value]
-            values |= {name.id: one for name, one in zip(names, given, strict=True)}  # type: ignore[union-attr]
-        except (AttributeError, MemoryError, RecursionError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{shown}: parameters cell: expected NAME = VALUE, a number, a text or a list of these, got "
-                f"{ast.unparse(statement)!r}"
-            ) from error
+            target, value = statement.targets[0], ast.literal_eval(statement.value)
+            several = isinstance(target, ast.Tuple)
+            names, given = (target.elts, value) if several else ([target], [value])
+            values |= {name.id: one for name, one in zip(names, given, strict=True)}
+        except (AttributeError, ValueError) as error:
+            wanted = "NAME = VALUE, a number, a text or a list of these"
+            raise ValueError(f"{shown}: parameters cell: expected {wanted}, got {ast.unparse(statement)!r}") from error
     return values
 
 
-def _finish(name: str, shown: str, notebook: NotebookNode) -> NotebookNode:
+def _finish(name: str, notebook: NotebookNode) -> NotebookNode:
     """The notebook as it is run: fixed metadata, and cell ids that follow from the content."""
     cells = notebook.cells
     seen: dict[str, int] = {}
@@ -355,10 +312,6 @@ def _finish(name: str, shown: str, notebook: NotebookNode) -> NotebookNode:
             "language_info": {"name": "python"},
         }
     )
-    try:
-        nbformat.validate(result)
-    except nbformat.ValidationError as error:
-        raise ValueError(f"{shown}: expected cells with tags, a list of words: {error.message[:200]}") from error
     return result
 
 

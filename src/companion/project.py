@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import ast
 import copy
-import importlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from companion import manuscript
-
-T = TypeVar("T")
-MACHINERY = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a citation of the book needs."""
+    """What a citation of the book needs, and the packages whose versions its pages name."""
 
     title: str
     author: str
@@ -35,16 +30,17 @@ class Identity:
     branch: str
     library: str
     version: str
-    doi: str = ""
+    versions: Sequence[str]
+    doi: str
 
     @property
     def ref(self) -> str:
         """What git calls this version: the tag of a release, or the branch while the version is still ".dev"."""
         return self.branch if ".dev" in self.version else f"v{self.version}"
 
-    def source_url(self, path: str, commit: str = "") -> str:
-        """Public address of a file of the repository as it is in a commit, or in this version: it never changes."""
-        return f"{self.repository}/blob/{commit or self.ref}/{path}"
+    def source_url(self, path: str) -> str:
+        """Public address of a file of the repository as it is in this version."""
+        return f"{self.repository}/blob/{self.ref}/{path}"
 
     @property
     def site(self) -> str:
@@ -68,92 +64,29 @@ class Identity:
         return "\n".join([f"@misc{{{key},", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"])
 
 
-def root() -> Path:
-    """The folder that holds ``_config.yml`` and ``book/``: ``COMPANION_ROOT``, or the book of the current folder.
-
-    Raises ``ValueError`` if there is no book.
-    """
-    if override := os.environ.get("COMPANION_ROOT"):
-        return Path(override)
-    here = Path.cwd()
-    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
-        if is_book(folder):
-            return folder
-    raise ValueError(f"COMPANION_ROOT: expected the folder of a book, got none around {here}")
-
-
-def is_book(folder: Path) -> bool:
-    """Whether ``folder`` holds a book: a ``_config.yml`` with the section ``companion``."""
-    path = folder / "_config.yml"
-    return path.is_file() and re.search(rb"^companion:", path.read_bytes(), re.MULTILINE) is not None
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The section ``companion`` of ``_config.yml``."""
-
-    library: str
-    versions: Sequence[str] = ()
-    doi: str = ""
-
-
-def settings(base: Path | None = None) -> Settings:
-    """Read the section ``companion`` of ``_config.yml`` in ``base`` (default: ``root()``).
-
-    Raises ``ValueError`` if it is missing, names no library, or has an entry that nobody reads.
-    """
-    base = base or root()
-    section = entry(base, "companion", dict[str, Any]())
-    known = set(Settings.__dataclass_fields__)
-    if "library" not in section or (unknown := set(section) - known):
-        raise ValueError(
-            f"_config.yml: companion: expected library and some of {sorted(known - {'library'})}, got "
-            f"{sorted(unknown if 'library' in section else section)}"
-        )
-    return Settings(
-        library=_text(base, "companion.library", r"[A-Za-z_]\w*", "the name of a package"),
-        versions=_words(base, "companion.versions"),
-        doi=_text(base, "companion.doi", r"(10\.\S+/\S+)?", 'a DOI, 10.NUMBER/NAME, or ""') if "doi" in section else "",
-    )
-
-
 def config(base: Path) -> dict[str, Any]:
     """Everything that ``_config.yml`` says, as a copy."""
     return copy.deepcopy(manuscript.mapping(base / "_config.yml", "the settings of the book"))
 
 
-def entry(base: Path, name: str, default: T) -> T:
-    """An entry of ``_config.yml``, by the names of those around it and its own; it has the type of ``default``."""
-    path = base / "_config.yml"
-    value: Any = manuscript.mapping(path, "the settings of the book")
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if value is None:
-        return default
-    if not isinstance(value, type(default)):
-        expected = {"dict": "a mapping", "list": "a list", "str": "a text"}[type(default).__name__]
-        raise manuscript.Unreadable(path, 0, f"{name}: expected {expected}, got {value!r}")
-    return value
-
-
 def _text(base: Path, name: str, pattern: str = r".*\S.*", expected: str = "words") -> str:
-    value = entry(base, name, "")
-    if not re.fullmatch(pattern, value):
+    """An entry of ``_config.yml`` that is a text, by the names of those around it and its own."""
+    value = _entry(base, name)
+    if not isinstance(value, str) or not re.fullmatch(pattern, value):
         raise manuscript.Unreadable(base / "_config.yml", 0, f"{name}: expected {expected}, got {value!r}")
     return value
 
 
-def _words(base: Path, name: str) -> list[str]:
-    value = entry(base, name, list[str]())
-    if not all(isinstance(word, str) for word in value):
-        raise manuscript.Unreadable(base / "_config.yml", 0, f"{name}: expected a list of words, got {value!r}")
+def _entry(base: Path, name: str) -> Any:
+    value: Any = config(base)
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
-def identity(base: Path | None = None) -> Identity:
-    """Read the identity from ``_config.yml`` in ``base`` (default: ``root()``)."""
-    base = base or root()
-    library = settings(base).library
+def identity(base: Path) -> Identity:
+    """Read the identity from ``_config.yml`` in ``base``; raises ``ValueError`` for an entry of another form."""
+    library = _text(base, "companion.library", r"[A-Za-z_]\w*", "the name of a package")
     address = _text(base, "repository.url", r"https?://[^\s/]+/\S+/\S+", "an address, https://PLACE/OWNER/NAME")
     return Identity(
         title=_text(base, "title"),
@@ -162,47 +95,23 @@ def identity(base: Path | None = None) -> Identity:
         repository=address.rstrip("/"),
         branch=_text(base, "repository.branch", r"[^\s~^:?*\[\\]+", "the name of a branch"),
         library=library,
-        version=_version(base, library),
-        doi=settings(base).doi,
+        version=_version(base / "src" / library / "__init__.py"),
+        versions=_entry(base, "companion.versions") or (),
+        doi=_text(base, "companion.doi", r"(10\.\S+/\S+)?", 'a DOI, 10.NUMBER/NAME, or ""'),
     )
 
 
-def version_file(base: Path, library: str) -> Path:
-    """Where the repository in ``base`` says the version of its library."""
-    return base / "src" / library / "__init__.py"
-
-
-def _version(base: Path, library: str) -> str:
-    """``__version__`` of the library in the repository, read without importing it; of the installed one elsewhere."""
-    path = version_file(base, library)
-    if not path.parent.exists():
-        try:
-            return str(importlib.import_module(library).__version__)
-        except ModuleNotFoundError as error:
-            if error.name != library:
-                raise
-            reason = f"expected the library {library} that _config.yml names, here or installed, got nothing"
-            raise manuscript.Unreadable(path, 0, reason) from error
+def _version(path: Path) -> str:
+    """``__version__`` of a module, read without importing it."""
     for statement in manuscript.code(path).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__version__":
-            if isinstance(statement.value, ast.Constant):
-                return str(statement.value.value)
-            reason = f"__version__: expected a text, got {ast.unparse(statement.value)[:80]}"
-            raise manuscript.Unreadable(path, statement.lineno, reason)
+            return str(ast.literal_eval(statement.value))
     raise manuscript.Unreadable(path, 0, "expected a line that sets __version__, got none")
 
 
-def chapter_of(figure_id: str, base: Path | None = None) -> str:
-    """The chapter that a figure's id begins with, among those of the book in ``base`` that declare claims."""
-    chapters = [path.stem for path in manuscript.listed((base or root()) / "book" / "claims", "*.yml")]
-    return max((name for name in chapters if figure_id.startswith(f"{name}-")), key=len, default="")
-
-
-def sources(base: Path | None = None) -> Mapping[str, str]:
+def sources(base: Path) -> Mapping[str, str]:
     """Titles of the works in ``references.bib`` that this book accompanies (keyword ``source``), by key."""
-    return {
-        key: entry["title"] for key, entry in references(base or root()).items() if entry.get("keywords") == "source"
-    }
+    return {key: entry["title"] for key, entry in references(base).items() if entry.get("keywords") == "source"}
 
 
 def references(base: Path) -> Mapping[str, Mapping[str, str]]:
@@ -227,10 +136,7 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
     works: dict[str, Mapping[str, str]] = {}
     for key, entry in database.entries.items():
         work = {name.lower(): _plain(entry.fields[name]) for name in entry.fields}
-        if whole := database.entries.get(entry.fields.get("crossref", "")):
-            work = {name.lower(): _plain(whole.fields[name]) for name in whole.fields} | work
-        people = entry.persons.get("author") or entry.persons.get("editor") or []
-        work["author"] = " and ".join(_person(person) for person in people) or work.get("organization", "")
+        work["author"] = " and ".join(map(_person, entry.persons.get("author", [])))
         for name in ("title", "year"):
             if not work.get(name):
                 raise manuscript.Unreadable(path, 0, f"{key}: {name}: expected in every entry, got none")

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from spinbook import validate
 from spinbook.adaptive_tap import couplings as coupling_tensors
@@ -38,37 +37,24 @@ class Images(NamedTuple):
     test_labels: Int[Tensor, " num_test"]
 
 
-def load(dataset: str = "digits", *, num_test: int | None = None, seed: int = 0) -> Images:
-    """Images split into train and test at random by ``seed``, a fifth for testing unless ``num_test`` is given.
+def load() -> Images:
+    """The 1797 images of 8 x 8 of scikit-learn, enlarged to 28 x 28 by bilinear interpolation; a fifth is for testing.
 
-    ``digits``: the 1797 images of 8 x 8 bundled with scikit-learn, enlarged to 28 x 28 by bilinear interpolation.
-    ``mnist``: the 70,000 of MNIST, which scikit-learn downloads from OpenML; the last 10,000 are the test set.
-
-    >>> images = load(num_test=297)
+    >>> images = load()
     >>> images.train.shape, images.test_labels.shape
-    (torch.Size([1500, 1, 28, 28]), torch.Size([297]))
+    (torch.Size([1438, 1, 28, 28]), torch.Size([359]))
     """
-    if dataset == "mnist":
-        from sklearn.datasets import fetch_openml
+    from sklearn.datasets import load_digits
 
-        pixels, labels = fetch_openml("mnist_784", version=1, return_X_y=True, as_frame=False, parser="liac-arff")
-        square = torch.tensor(pixels, dtype=torch.float32).reshape(-1, 1, _SIDE, _SIDE)
-        order, default = torch.arange(len(square)), 10_000
-    elif dataset == "digits":
-        from sklearn.datasets import load_digits
-
-        bundled = load_digits()
-        small, labels = torch.tensor(bundled.images, dtype=torch.float32)[:, None], bundled.target
-        square = nn.functional.interpolate(small, size=(_SIDE, _SIDE), mode="bilinear", align_corners=False)
-        generator = torch.Generator().manual_seed(validate.count(seed, "seed"))
-        order, default = torch.randperm(len(square), generator=generator), len(square) // 5
-    else:
-        raise ValueError(f"dataset: expected 'digits' or 'mnist', got {dataset!r}")
-    held_out = default if num_test is None else validate.count(num_test, "num_test", minimum=1, maximum=len(order) - 1)
+    bundled = load_digits()
+    small, labels = torch.tensor(bundled.images, dtype=torch.float32)[:, None], torch.tensor(bundled.target)
+    square = nn.functional.interpolate(small, size=(_SIDE, _SIDE), mode="bilinear", align_corners=False)
+    order = torch.randperm(len(square), generator=torch.Generator().manual_seed(0))
+    held_out = len(square) // 5
     known, unseen = order[:-held_out], order[-held_out:]
     mean, std = square[known].mean(), square[known].std()
-    square, targets = (square - mean) / std, torch.tensor(labels.astype(int))
-    return Images(square[known], targets[known], square[unseen], targets[unseen])
+    square = (square - mean) / std
+    return Images(square[known], labels[known], square[unseen], labels[unseen])
 
 
 class Answers(NamedTuple):
@@ -209,14 +195,13 @@ def train(
     learning_rate: float = 5e-4,
     frames: Iterable[int] = (),
     generator: torch.Generator | None = None,
-    progress: bool = False,
 ) -> Training:
     """Adam on the cross-entropy of random batches, in place; measured before each update in ``frames`` and at the end.
 
-    Batches go through the training set in an order that is drawn again for each pass. ``progress`` shows a bar. The
-    defaults are those of the source's code.
+    Batches go through the training set in an order that is drawn again for each pass. The defaults are those of
+    the source's code.
 
-    >>> images = load(num_test=97)
+    >>> images = load()
     >>> training = train(DigitNetwork(), images, num_updates=2, frames=[0, 1])
     >>> training.frames.tolist(), training.coupling_norms.shape
     ([0, 1, 2], torch.Size([3, 17, 17]))
@@ -231,11 +216,10 @@ def train(
 
     def look(update: int) -> None:
         if update in looks:
-            seen.append(
-                (update, _coupling_norms(network.attention), *_tested(network, images.test, images.test_labels))
-            )
+            tested = _tested(network, images.test, images.test_labels)
+            seen.append((update, _coupling_norms(network.attention), *tested))
 
-    for update in tqdm(range(num_updates), disable=not progress, mininterval=5, unit="update"):
+    for update in range(num_updates):
         look(update)
         if len(order) < batch_size:
             order = torch.randperm(len(images.train), generator=generator)

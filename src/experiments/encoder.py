@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from experiments.datasets.files import Known, check, located
-from spinbook import validate
 from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "load",
     "normalised",
     "run",
-    "tokenizer",
     "windows",
 ]
 
@@ -157,16 +155,6 @@ def load(path: str | os.PathLike[str] | None = None) -> Encoder:
     return Encoder(words, places, norm("embeddings.LayerNorm"), tuple(layers))
 
 
-def tokenizer(path: str | os.PathLike[str] | None = None) -> Any:
-    """The network's own tokenizer, which neither cuts nor pads. Needs ``tokenizers``; files and errors as ``load``."""
-    from tokenizers import Tokenizer
-
-    made = Tokenizer.from_str(_archive(_folder(path), FILES[1]).decode())
-    made.no_truncation()
-    made.no_padding()
-    return made
-
-
 def windows(tokens: Sequence[int] | np.ndarray, number: int, length: int = 64) -> Int[np.ndarray, "W N"]:
     """``number`` windows of ``length`` tokens, [CLS] before and [SEP] behind, evenly spaced over the row of tokens.
 
@@ -177,18 +165,12 @@ def windows(tokens: Sequence[int] | np.ndarray, number: int, length: int = 64) -
     array([[101,   0,   1,   2,   3, 102],
            [101,   8,   9,  10,  11, 102]])
     """
-    row = validate.known_numbers(tokens, "tokens")
-    number, length = validate.count(number, "number", minimum=1), validate.count(length, "length", minimum=3)
-    inner = length - 2
-    if row.ndim != 1 or len(row) < number * inner:
+    row, inner = np.asarray(tokens, int), length - 2
+    if len(row) < number * inner:
         raise ValueError(f"tokens: expected a row of at least {number * inner}, got shape {row.shape}")
-    validate.require(lambda t: (t >= 0) & (t == np.round(t)), row, "tokens", "integers >= 0")
-    validate.require(lambda t: t < 2**31, row, "tokens", "numbers of tokens, below 2^31")
-    row = row.astype(int)
     begin = np.arange(number) * (len(row) - inner) // number
     body = row[begin[:, None] + np.arange(inner)]
-    ends = np.full((number, 1), CLS), np.full((number, 1), SEP)
-    return np.concatenate([ends[0], body, ends[1]], axis=1)
+    return np.pad(body, ((0, 0), (1, 1)), constant_values=((0, 0), (CLS, SEP)))
 
 
 def normalised(x: Float[Array, "*n D"], norm: tuple[Array, Array]) -> Float[Array, "*n D"]:

@@ -17,8 +17,9 @@ import jaxtyping
 import numpy as np
 
 if TYPE_CHECKING:
+    from typing import Any as ArrayLike
+
     from jaxtyping import Bool, Float, Int
-    from numpy.typing import ArrayLike
 else:
 
     @runtime_checkable

@@ -1,8 +1,5 @@
 """Solve y = f(y) with evidence, and differentiate the solution implicitly.
 
-Every answer carries its own residual, and whether that is small enough. Gradients come from the implicit function
-theorem, so that they cost one linear solve and do not depend on how the solution was found.
-
 The solver is our own because none that we know combines Anderson acceleration with implicit derivatives in JAX: in
 optimistix it is proposed and not merged (pull requests 145 and 217).
 """
@@ -22,7 +19,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float, Number
 
-__all__ = ["Adjoint", "FixedPoint", "solve", "spectral_radii"]
+__all__ = ["FixedPoint", "solve", "spectral_radii"]
 
 # Rounding in f keeps the residual from falling below a few units in the last place.
 _FLOOR = 16
@@ -30,18 +27,9 @@ _FLOOR = 16
 _PATIENCE = 10
 # What keeps the equations of nearly parallel steps solvable, in units in the last place.
 _RIDGE = 10
-
-
-class Adjoint(NamedTuple):
-    """How the linear system of the derivatives is solved: with ``history`` earlier steps, in ``max_steps`` at most.
-
-    In as many as the solution itself may take, if that is more.
-    """
-
-    # The system is as hard as the last steps of the solution, without their free choice of a start; measured over
-    # random networks, five steps of memory fail where ten do not.
-    history: int = 10
-    max_steps: int = 1000
+# The equations of derivatives are as hard as the last steps of the solution, without their free choice of a start.
+# Over random networks, five steps of memory fail where ten do not.
+_ADJOINT_HISTORY, _ADJOINT_STEPS = 10, 1000
 
 
 class FixedPoint(NamedTuple):
@@ -58,48 +46,23 @@ class FixedPoint(NamedTuple):
     converged: Bool[Array, "..."]
 
 
-class _Judge(NamedTuple):
-    """What counts as a solution: ``tol`` for all entries or each, and whether entries are weighed by themselves.
+def _excess(y: Array, step: Array, tol: Array, by_entry: bool) -> tuple[Array, Array]:
+    """max |f(y) - y| in units of the tolerance: what is aimed at, and what is accepted where no more comes.
 
-    The equations of derivatives are linear, so that the norm of their residual bounds their error.
+    Aimed at is ``tol`` or the rounding of the entry itself. Sums of entries of order one round to units of order one;
+    an entry that is smaller may get no further. Without ``by_entry`` the largest entry decides.
     """
-
-    tol: Array
-    by_entry: bool
-
-    def excess(self, y: Array, step: Array) -> tuple[Array, Array]:
-        """max |f(y) - y| in units of the tolerance: what is aimed at, and what is accepted where no more comes.
-
-        Aimed at is ``tol`` or the rounding of the entry itself. Sums of entries of order one round to units of order
-        one; an entry that is smaller may get no further.
-        """
-        size = jnp.abs(y)
-        largest = jnp.max(size, initial=0)
-        common = jnp.minimum(largest, 1) if self.by_entry else largest
-        unit = _FLOOR * float(jnp.finfo(y.dtype).eps)
-        # Half precision has no number as small as the usual tolerance.
-        least = jnp.maximum(self.tol, float(jnp.finfo(y.dtype).tiny))
-        aimed = jnp.maximum(least, unit * (size if self.by_entry else largest))
-        accepted = jnp.maximum(least, unit * jnp.maximum(size, common))
-        return jnp.max(jnp.abs(step) / aimed, initial=0), jnp.max(jnp.abs(step) / accepted, initial=0)
-
-    def relative(self, y: Array, *changes: Array) -> tuple[Array, ...]:
-        """The largest of each change relative to y, over the entries whose rounding exceeds the tolerance; 0 of none.
-
-        There y is only as good as 1 - slope is large: a slope that rounds to one hides that there is no solution.
-        """
-        size = jnp.abs(y)
-        hidden = self.by_entry & (_FLOOR * float(jnp.finfo(y.dtype).eps) * size > self.tol)
-        size = jnp.where(hidden, size, 1)
-        return tuple(jnp.max(jnp.where(hidden, jnp.abs(x) / size, 0), initial=0) for x in changes)
+    size = jnp.abs(y)
+    largest = jnp.max(size, initial=0)
+    common = jnp.minimum(largest, 1) if by_entry else largest
+    unit = _FLOOR * float(jnp.finfo(y.dtype).eps)
+    aimed = jnp.maximum(tol, unit * (size if by_entry else largest))
+    accepted = jnp.maximum(tol, unit * jnp.maximum(size, common))
+    return jnp.max(jnp.abs(step) / aimed, initial=0), jnp.max(jnp.abs(step) / accepted, initial=0)
 
 
 def _extrapolation(differences: Array, residual: Array) -> Array:
     """gamma that minimises |residual - gamma @ differences|; 0 for rows of zeros."""
-    # In half precision the Gram matrix is singular, and LAPACK has no routine for it.
-    dtype = residual.dtype
-    precise = np.promote_types(dtype, np.float32)
-    differences, residual = differences.astype(precise), residual.astype(precise)
     # Rows of unit length, or the newest differences, by far the shortest, would drown in the regularisation.
     lengths = jnp.linalg.norm(differences, axis=1)
     lengths = jnp.where(lengths > 0, lengths, 1)
@@ -113,7 +76,7 @@ def _extrapolation(differences: Array, residual: Array) -> Array:
     # In long rows the products are rounded by more than that: the matrix may be indefinite, and gamma NaN.
     gamma = solved(_RIDGE * eps)
     gamma = jnp.where(jnp.isfinite(gamma).all(), gamma, solved(eps**0.5))
-    return (gamma / lengths).astype(dtype)
+    return gamma / lengths
 
 
 class _State(NamedTuple):
@@ -139,7 +102,7 @@ class _State(NamedTuple):
 
 
 def _iterate(
-    f: Callable[[Array], Array], y0: Array, judge: _Judge, max_steps: int, history: int, damping: Array
+    f: Callable[[Array], Array], y0: Array, tol: Array, max_steps: int, history: int, *, by_entry: bool
 ) -> tuple[Array, tuple[Array, ...]]:
     eps = float(jnp.finfo(y0.dtype).eps)
     # The move over which slopes are told best from values that are rounded, and the relative error that is allowed.
@@ -149,29 +112,36 @@ def _iterate(
         y = state.next_y
         step = f(y) - y
         residual = jnp.max(jnp.abs(step), initial=0)
-        excess, accepted = judge.excess(y, step)
+        excess, accepted = _excess(y, step, tol, by_entry)
         # Before the first step there is no difference, and a row of zeros is ignored.
         known = state.evaluations > 0
         move_before, change = jnp.where(known, y - state.y, 0), jnp.where(known, step - state.step, 0)
-        hidden, remaining, moved, changed = judge.relative(y, y, step, move_before, change)
+        # Where rounding exceeds the tolerance y is only as good as 1 - slope is large: a slope that rounds to one hides
+        # that there is no solution.
+        size = jnp.abs(y)
+        hidden = by_entry & (_FLOOR * eps * size > tol)
+        remaining, moved, changed = (
+            jnp.max(jnp.where(hidden, jnp.abs(x) / jnp.where(hidden, size, 1), 0), initial=0)
+            for x in (step, move_before, change)
+        )
         blurred = moved <= third
         gap = jnp.where(blurred, state.gap, jnp.maximum(changed - 4 * eps, 0) / jnp.where(blurred, 1, moved))
-        determined = (hidden == 0) | (remaining + eps <= third * gap)
+        determined = ~hidden.any() | (remaining + eps <= third * gap)
         solved = (accepted <= 1) & determined
         better = (solved & ~state.best_solved) | ((solved | ~state.best_solved) & (excess < state.best_excess))
         best_solved = state.best_solved | solved
         waited = jnp.where(better, 0, state.waited + 1)
         finished = (solved & (excess <= 1)) | (best_solved & (waited >= _PATIENCE))
-        move = damping * step
+        move = step
         y_differences, step_differences = state.y_differences, state.step_differences
         if history:
             slot = state.evaluations % history
             y_differences = y_differences.at[slot].set(move_before)
             step_differences = step_differences.at[slot].set(change)
             gamma = _extrapolation(step_differences, step)
-            move -= gamma @ (y_differences + damping * step_differences)
+            move = step - gamma @ (y_differences + step_differences)
         # A start that looks solved is tried a little beside it.
-        move = jnp.where((accepted <= 1) & (hidden > 0) & (gap < 0), 2 * third * y, move)
+        move = jnp.where((accepted <= 1) & hidden.any() & (gap < 0), 2 * third * y, move)
         return _State(
             y + move,
             y,
@@ -206,60 +176,43 @@ def _iterate(
     return last.best_y, tuple(entry.astype(y0.dtype) for entry in evidence)
 
 
-def _linear_solve(apply: Callable[[Array], Array], b: Array, tol: Array, adjoint: Adjoint) -> Array:
-    """x with apply(x) = b, where apply(x) = A x - x, as the fixed point of A x - b; NaN where that was not reached."""
-    size = jnp.max(jnp.abs(b), initial=0)
-    size = jnp.where(size > 0, size, 1)
-    unit = b / size
-    one = jnp.ones((), b.dtype)
-    steps, history = adjoint.max_steps, adjoint.history
-    judge = _Judge(jnp.min(tol), by_entry=False)
-    x, (_, _, converged) = _iterate(lambda x: apply(x) + x - unit, -unit, judge, steps, history, one)
-    return jnp.where(converged.astype(bool), x * size, jnp.nan)
-
-
-class _Options(NamedTuple):
-    max_steps: int
-    history: int
-    adjoint: Adjoint
-
-
-_Image = Callable[[list[Any], Array], Array]
-
-
 # As jax.lax.custom_root, which traces the linear system of the derivatives also where none are taken.
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def _root(
-    image: _Image, options: _Options, consts: list[Any], y0: Array, tol: Array, damping: Array
+    image: Callable[[list[Any], Array], Array], max_steps: int, history: int, consts: list[Any], y0: Array, tol: Array
 ) -> tuple[Array, tuple[Array, ...]]:
     """y with image(consts, y) = y, and the evidence."""
-    judge = _Judge(tol, by_entry=True)
-    return _iterate(partial(image, consts), y0, judge, options.max_steps, options.history, damping)
+    return _iterate(partial(image, consts), y0, tol, max_steps, history, by_entry=True)
 
 
 @_root.defjvp
-def _root_jvp(image: _Image, options: _Options, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-    consts, _, tol, _ = primals
-    value, evidence = _root(image, options, *primals)
+def _root_jvp(
+    image: Callable[[list[Any], Array], Array],
+    max_steps: int,
+    history: int,
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+) -> Any:
+    consts, _, tol = primals
+    value, evidence = _root(image, max_steps, history, *primals)
     pushed = jax.jvp(lambda consts: image(consts, value), (consts,), (tangents[0],))[1]
     apply = jax.linearize(lambda y: image(consts, y) - y, value)[1]
 
     def solved(apply: Callable[[Array], Array], b: Array) -> Array:
-        return _linear_solve(apply, b, tol, options.adjoint)
+        """x with apply(x) = b, where apply(x) = A x - x, as the fixed point of A x - b; NaN where that was not reached.
+
+        The equations are linear, so that the norm of their residual bounds their error.
+        """
+        size = jnp.max(jnp.abs(b), initial=0)
+        size = jnp.where(size > 0, size, 1)
+        unit, steps = b / size, max(max_steps, _ADJOINT_STEPS)
+        x, (_, _, converged) = _iterate(
+            lambda x: apply(x) + x - unit, -unit, tol, steps, _ADJOINT_HISTORY, by_entry=False
+        )
+        return jnp.where(converged.astype(bool), x * size, jnp.nan)
 
     tangent = jax.lax.custom_linear_solve(apply, -pushed, solved, solved)
     return (value, evidence), (tangent, jax.tree.map(jnp.zeros_like, evidence))
-
-
-def _start(y0: Any) -> tuple[Array, Callable[[Array], Any]]:
-    """The start as one vector, and the way back to its structure."""
-    if isinstance(y0, list) and not any(hasattr(leaf, "dtype") for leaf in jax.tree.leaves(y0)):
-        y0 = validate.finite(y0, "y0")
-    y0 = jax.tree.map(lambda leaf: validate.finite(leaf, "y0"), y0)
-    dtypes = {leaf.dtype for leaf in jax.tree.leaves(y0)}
-    if len(dtypes) != 1:
-        raise ValueError(f"y0: expected arrays of one floating dtype, got {sorted(map(str, dtypes)) or 'none'}")
-    return ravel_pytree(y0)
 
 
 def _described(tree: Any) -> str:
@@ -270,37 +223,32 @@ def solve(
     f: Callable[[Any], Any],
     y0: PyTree[Float[ArrayLike, "..."]],
     *,
-    tol: Number | Float[ArrayLike, "..."] = 1e-10,
+    tol: Number = 1e-10,
     max_steps: int = 1000,
     history: int = 5,
-    damping: Number = 1.0,
-    adjoint: Adjoint = Adjoint(),  # noqa: B008
 ) -> FixedPoint:
     """y = f(y), by Anderson acceleration: y' = the combination of the last steps whose f(y) - y would be smallest.
 
     ``f`` maps an array to an array of the same shape and dtype, or a tuple, dictionary or other pytree of them, all of
-    one floating dtype, to the same structure; ``y0`` is where to start, a list of numbers being an array.
-    ``history`` is the number of earlier steps combined; 0 is the plain iteration y' = y + damping (f(y) - y), with
-    0 < ``damping`` <= 1. No start and no method selects among several solutions: check which one came out.
+    one floating dtype, to the same structure; ``y0`` is where to start. ``history`` is the number of earlier steps
+    combined; 0 is the plain iteration y' = f(y). No start selects among several solutions: check which one came out.
 
-    Evidence: ``residual`` is max |f(y) - y| of the value returned, in the units of y. ``converged`` says that each
-    entry of f(y) - y is at most ``tol``, or 16 eps |y| of this entry where that is more, since rounding allows no less
-    (2e-6 |y| in float32); entries below one may stop at 16 eps min(1, max |y|) where no step improves them. The error
-    of y is about residual / (1 - slope of f), and where rounding exceeds ``tol`` it must be small against y: a y so
-    large that y + 1 rounds to y is no solution of y = y + 1. ``tol`` is a number, or numbers that broadcast to an array
-    y. Without convergence after ``max_steps`` the best y met is returned; an f(y) that is NaN or infinite ends the
-    search, and never counts as converged.
+    ``residual`` is max |f(y) - y| of the value returned, in the units of y. ``converged`` says that each entry of
+    f(y) - y is at most ``tol``, or 16 eps |y| of this entry where that is more, since rounding allows no less; entries
+    below one may stop at 16 eps min(1, max |y|) where no step improves them. The error of y is about residual / (1 -
+    slope of f), and where rounding exceeds ``tol`` it must be small against y: a y so large that y + 1 rounds to y is
+    no solution of y = y + 1. Without convergence after ``max_steps`` the best y met is returned; an f(y) that is NaN or
+    infinite ends the search, and never counts as converged.
 
     Derivatives, forward and reverse and of any order, are those of the solution with respect to what ``f`` closes over
-    (none with respect to ``y0``), by the implicit function theorem at the value returned. Their linear system is solved
-    iteratively, without the matrix, to ``tol`` relative to its right side, as ``adjoint`` says; where that fails they
-    are NaN. Of an unconverged value they mean little. Under ``jax.vmap`` every lane has its own evidence, and one that
-    is done does not change any more.
+    (none with respect to ``y0``), by the implicit function theorem. Their linear system is solved iteratively, to
+    ``tol`` relative to its right side; where that fails they are NaN. Of an unconverged value they mean little. Under
+    ``jax.vmap`` every lane has its own evidence, and one that is done does not change any more.
 
     Cost: num_steps + 1 calls of ``f``, memory for 2 history + 5 copies of y. Outside ``jax.jit`` every call compiles
     ``f`` anew. Raises ``ValueError`` for a ``y0`` with NaN or of mixed dtypes, an ``f`` that changes shapes or dtypes,
-    tol <= 0, max_steps < 1, history < 0, in ``adjoint`` too. Source: Anderson (1965), in the
-    form of Walker & Ni (2011), section 2; for the gradient Bai, Kolter & Koltun (2019), theorem 1.
+    tol <= 0, max_steps < 1, history < 0. Source: Anderson (1965), in the form of Walker & Ni (2011), section 2; for
+    the gradient Bai, Kolter & Koltun (2019), theorem 1.
 
     >>> import jax.numpy as jnp
     >>> solution = solve(jnp.cos, 1.0)
@@ -309,36 +257,24 @@ def solve(
     >>> bool(solve(lambda y: y + 1.0, 0.0).converged)
     False
     """
-    flat, unravel = _start(y0)
-    # The default is below the smallest number of float16; what rounding allows is the tolerance there anyway.
-    precise = np.promote_types(flat.dtype, np.float32)
-    tolerance = validate.positive(tol, "tol", dtype=precise).astype(flat.dtype)
-    if tolerance.ndim:
-        shape = jnp.shape(y0) if len(jax.tree.leaves(unravel(flat))) == 1 else ()
-        validate.broadcastable(tolerance, "tol", shape)
-        tolerance = jnp.broadcast_to(tolerance, shape).ravel()
-    step_size = validate.positive(damping, "damping", ndim=0, dtype=flat.dtype)
-    validate.require(lambda x: x <= 1, step_size, "damping", "a number > 0 and <= 1")
-    max_steps = validate.count(max_steps, "max_steps", minimum=1)
-    history = validate.count(history, "history")
-    validate.instance(adjoint, Adjoint, "adjoint")
-    adjoint = Adjoint(
-        validate.count(adjoint.history, "adjoint.history"),
-        max(max_steps, validate.count(adjoint.max_steps, "adjoint.max_steps", minimum=1)),
-    )
-    start = unravel(flat)
+    if isinstance(y0, list) and not any(hasattr(leaf, "dtype") for leaf in jax.tree.leaves(y0)):
+        y0 = validate.finite(y0, "y0")
+    y0 = jax.tree.map(lambda leaf: validate.finite(leaf, "y0"), y0)
+    dtypes = {leaf.dtype for leaf in jax.tree.leaves(y0)}
+    if len(dtypes) != 1:
+        raise ValueError(f"y0: expected arrays of one floating dtype, got {sorted(map(str, dtypes)) or 'none'}")
+    flat, unravel = ravel_pytree(y0)
+    tol = validate.positive(tol, "tol", ndim=0, dtype=flat.dtype)
+    max_steps, history = validate.count(max_steps, "max_steps", minimum=1), validate.count(history, "history")
     # Traced once, with all that f closes over as arguments, so that derivatives can be taken later, or never.
-    traced, out = jax.make_jaxpr(f, return_shape=True)(start)
-    if _described(out) != _described(start):
-        raise ValueError(
-            f"f: expected the structure, shapes and dtypes of y0, {_described(start)}, got {_described(out)}"
-        )
+    traced, out = jax.make_jaxpr(f, return_shape=True)(y0)
+    if _described(out) != _described(y0):
+        raise ValueError(f"f: expected the structure, shapes and dtypes of y0, {_described(y0)}, got {_described(out)}")
 
     def image(consts: list[Any], y: Array) -> Array:
         return ravel_pytree(jax.core.eval_jaxpr(traced.jaxpr, consts, *jax.tree.leaves(unravel(y))))[0]
 
-    options = _Options(max_steps, history, adjoint)
-    value, (residual, num_steps, converged) = _root(image, options, traced.consts, flat, tolerance, step_size)
+    value, (residual, num_steps, converged) = _root(image, max_steps, history, traced.consts, flat, tol)
     return FixedPoint(unravel(value), residual, num_steps.astype(jnp.int32), converged.astype(bool))
 
 

@@ -1,9 +1,7 @@
 """One trained network under the lenses of the book: functions of its attention weights and vectors.
 
 What comes in are plain arrays, of whatever library: attention weights (..., N, N) whose row i says to whom token i
-listens, queries and keys (..., N, d) and hidden states (..., N, D). ``measure`` takes what ``transformers`` returns
-with ``output_attentions=True, output_hidden_states=True``. Nothing here trains or loads anything, and nothing depends
-on that package. All is computed in double precision.
+listens, queries and keys (..., N, d) and hidden states (..., N, D). All is computed in double precision.
 
 Rows that sum to one make a head the transition matrix of a Markov chain in which attention walks from a token to one
 that it listens to. Its stationary distribution pi is where the walk is found after long.
@@ -29,23 +27,18 @@ from spinbook.vector import closure as vector_closure
 from spinbook.vector.mean_field import collective_mode
 
 __all__ = [
-    "WORDS",
     "KeyLengths",
     "SinkLaw",
     "attended",
     "closure",
     "concentration",
-    "gamma",
     "irreversibility",
     "key_lengths",
-    "long_keys",
     "measure",
-    "positional",
     "sample",
     "second_eigenvalue",
     "sink_law",
     "stationary",
-    "swap",
     "token_cosine",
 ]
 
@@ -96,11 +89,10 @@ def _lengths(vectors: np.ndarray) -> np.ndarray:
 def stationary(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, "*batch N"]:
     """pi with pi_j = sum_i pi_i J_ij and sum_i pi_i = 1, the left eigenvector of the weights with eigenvalue one.
 
-    It says on whom the walk of attention ends up: 1 / N everywhere for heads that listen to all alike, and near one on
-    a sink. Under a causal mask all of it is on the first token. Nothing is subtracted on the way, so that every pi_j is
-    right to rounding, however little groups of tokens listen to each other. N^3 operations in double precision.
-    Raises ``ValueError`` for what are no attention weights, and where there are two groups of tokens or more that
-    listen to themselves only, so that pi is not unique.
+    1 / N everywhere for heads that listen to all alike, and near one on a sink; under a causal mask all of it is on the
+    first token. Nothing is subtracted on the way, so that every pi_j is right to rounding, however little groups of
+    tokens listen to each other. N^3 operations. Raises ``ValueError`` for what are no attention weights, and where
+    there are two groups of tokens or more that listen to themselves only, so that pi is not unique.
     Source: Grassmann, Taksar & Heyman (1985).
 
     >>> stationary([[0.5, 0.5], [0.25, 0.75]]).round(3).tolist()
@@ -156,16 +148,13 @@ def _without_subtraction(J: np.ndarray) -> np.ndarray:
 def concentration(distribution: Float[ArrayLike, "*batch N"]) -> Float[np.ndarray, " *batch"]:
     """P = N sum_i pi_i^2: one for a uniform distribution, N where all of it is on one token.
 
-    N / P is the number of tokens that share it. Raises ``ValueError`` for numbers below zero or that sum to nothing.
+    N / P is the number of tokens that share it. Raises ``ValueError`` for numbers below zero.
 
     >>> float(concentration([0.25] * 4)), float(concentration([1, 0, 0, 0]))
     (1.0, 4.0)
     """
     pi = _plain(distribution, "distribution")
-    if pi.ndim < 1 or pi.shape[-1] < 1 or (pi.size and (pi.min() < 0 or pi.sum(-1).min() <= 0)):
-        raise ValueError(
-            f"distribution: expected probabilities (..., N), got shape {pi.shape} and negative or no weight"
-        )
+    validate.require(lambda p: p >= 0, pi, "distribution", "probabilities")
     pi = pi / pi.sum(-1, keepdims=True)
     return np.asarray(pi.shape[-1] * np.sum(pi**2, axis=-1))
 
@@ -194,15 +183,8 @@ def attended(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *
     return np.asarray(np.mean(1 / np.sum(_attention(attention) ** 2, axis=-1), axis=-1))
 
 
-def swap(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
-    """max over pairs i != j of min(J_ij, J_ji): above one half where a head can exchange the contents of two tokens.
-
-    Errors as ``stationary``.
-
-    >>> float(swap([[0.25, 0.75], [0.5, 0.5]]))
-    0.5
-    """
-    J = _attention(attention)
+def _swap(J: np.ndarray) -> np.ndarray:
+    """max over pairs i != j of min(J_ij, J_ji): above one half where a head can exchange the contents of two tokens."""
     both = np.minimum(J, np.swapaxes(J, -1, -2))
     both[..., np.arange(J.shape[-1]), np.arange(J.shape[-1])] = 0
     return np.asarray(both.max(axis=(-1, -2)))
@@ -228,15 +210,11 @@ def irreversibility(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarr
     return np.asarray(np.sum(terms, axis=(-1, -2)) / 2)
 
 
-def positional(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
+def _positional(J: np.ndarray) -> np.ndarray:
     """max over distances d of mean_i J_(i, i + d), for |d| up to N / 2: near one where a head looks at fixed distance.
 
-    About 1 / N for a head that knows no places. Errors as ``stationary``.
-
-    >>> float(positional(np.roll(np.eye(8), -1, axis=1)))
-    1.0
+    About 1 / N for a head that knows no places.
     """
-    J = _attention(attention)
     reach = J.shape[-1] // 2
     means = [np.diagonal(J, d, axis1=-2, axis2=-1).mean(-1) for d in range(-reach, reach + 1)]
     return np.asarray(np.max(means, axis=0))
@@ -245,36 +223,16 @@ def positional(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, "
 def token_cosine(states: Float[ArrayLike, "*batch N D"]) -> Float[np.ndarray, " *batch"]:
     """The mean cosine of two different tokens, (|sum_i u_i|^2 - N) / (N (N - 1)) with directions u_i.
 
-    One where tokens have collapsed to one direction. Raises ``ValueError`` for a vector without a direction.
+    One where tokens have collapsed to one direction, NaN where a vector has none.
 
     >>> float(token_cosine([[1.0, 0.0], [0.0, 2.0]]))
     0.0
     """
     x = _vectors(states, "states")
-    lengths = _lengths(x)
-    if x.size and lengths.min() == 0:
-        raise ValueError("states: expected vectors with a direction, got one of length zero")
+    with np.errstate(invalid="ignore"):
+        u = x / _lengths(x)
     N = x.shape[-2]
-    return np.asarray((np.sum((x / lengths).sum(-2) ** 2, axis=-1) - N) / (N * (N - 1)))
-
-
-def gamma(queries: Vectors, keys: Vectors) -> Float[np.ndarray, " *batch"]:
-    """mean_ij |q_i| |k_j| / sqrt(d), the inverse temperature that multiplies the cosine of query and key.
-
-    Raises ``ValueError`` for queries and keys of different shapes.
-
-    >>> float(gamma(2 * np.ones((3, 4)), np.ones((3, 4))))
-    4.0
-    """
-    q, k = _pair(queries, keys)
-    return np.asarray(_lengths(q).mean((-1, -2)) * _lengths(k).mean((-1, -2)) / np.sqrt(q.shape[-1]))
-
-
-def _pair(queries: Any, keys: Any) -> tuple[np.ndarray, np.ndarray]:
-    q, k = _vectors(queries, "queries"), _vectors(keys, "keys")
-    if q.shape != k.shape:
-        raise ValueError(f"keys: expected the shape of queries, {q.shape}, got {k.shape}")
-    return q, k
+    return np.asarray((np.sum(u.sum(-2) ** 2, axis=-1) - N) / (N * (N - 1)))
 
 
 class KeyLengths(NamedTuple):
@@ -290,77 +248,43 @@ class KeyLengths(NamedTuple):
     qk_norm: Float[np.ndarray, " *batch"]
 
 
-def _weights(logits: np.ndarray) -> np.ndarray:
-    p = np.exp(logits - logits.max(-1, keepdims=True))
-    return np.asarray(p / p.sum(-1, keepdims=True))
-
-
-def _visible(mask: Any, N: int) -> np.ndarray:
-    """Whom each token sees, (N, N); everybody where there is no mask."""
-    if mask is None:
-        return np.ones((N, N), bool)
-    seen = validate.known_numbers(mask, "mask")
-    if seen.shape != (N, N) or not np.isin(seen, (0, 1)).all() or not seen.any(-1).all():
-        raise ValueError(
-            f"mask: expected truth values ({N}, {N}), True where a token is seen, one or more in each row, "
-            f"got shape {seen.shape}, numbers from {seen.min():g} to {seen.max():g}"
-        )
-    return seen == 1
-
-
 def key_lengths(queries: Vectors, keys: Vectors, *, mask: Mask = None) -> KeyLengths:
     """softmax_j(q_i . k_j / sqrt(d)) against softmax_j(q_i . k_j |k| / |k_j| / sqrt(d)).
 
     QK-norm in its plain form, with one learned sharpness a head, is the third of the results. ``mask`` is True where
     token i sees token j, as ``np.tril(np.ones((N, N), bool))`` of a causal network. The share is NaN where all keys of
-    every row score alike. Raises ``ValueError`` for vectors of different shapes or of length zero, and for a mask that
-    leaves a token nothing to see.
+    every row score alike, and of vectors of length zero. Raises ``ValueError`` for vectors of different shapes, and for
+    a mask that leaves a token nothing to see.
 
     >>> same = key_lengths(np.eye(3), np.eye(3))
     >>> float(same.share), float(same.total_variation)
     (0.0, 0.0)
     """
-    q, k = _pair(queries, keys)
+    q, k = _vectors(queries, "queries"), _vectors(keys, "keys")
+    if q.shape != k.shape:
+        raise ValueError(f"keys: expected the shape of queries, {q.shape}, got {k.shape}")
+    N = q.shape[-2]
+    seen = np.ones((N, N), bool) if mask is None else np.asarray(mask)
+    if seen.shape != (N, N) or seen.dtype != bool or not seen.any(-1).all():
+        raise ValueError(
+            f"mask: expected truth values ({N}, {N}), True where a token is seen, one or more in each row, "
+            f"got shape {seen.shape} of {seen.dtype}"
+        )
     lengths = [_lengths(x) for x in (q, k)]
-    if q.size and min(x.min() for x in lengths) == 0:
-        raise ValueError("queries, keys: expected vectors with a direction, got one of length zero")
-    even = [x / n * np.sqrt(np.mean(n**2, axis=-2, keepdims=True)) for x, n in zip((q, k), lengths, strict=True)]
+    with np.errstate(invalid="ignore"):
+        even = [x / n * np.sqrt(np.mean(n**2, axis=-2, keepdims=True)) for x, n in zip((q, k), lengths, strict=True)]
 
     def logits(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
         return np.asarray(queries @ np.swapaxes(keys, -1, -2) / np.sqrt(q.shape[-1]))
 
     own, equal, both = logits(q, k), logits(q, even[1]), logits(*even)
-    seen = _visible(mask, q.shape[-2])
     a, b = (np.where(seen, x - x.mean(-1, keepdims=True, where=seen), 0) for x in (own, equal))
     products = [np.sum(x * y, axis=(-1, -2)) for x, y in ((a, b), (a, a), (b, b))]
     with np.errstate(invalid="ignore"):
         share = np.maximum(1 - products[0] ** 2 / (products[1] * products[2]), 0)
-    own, equal, both = (_weights(np.where(seen, x, -np.inf)) for x in (own, equal, both))
+    own, equal, both = (scipy.special.softmax(np.where(seen, x, -np.inf), axis=-1) for x in (own, equal, both))
     far = [np.abs(own - x).sum(-1).mean(-1) / 2 for x in (equal, both)]
     return KeyLengths(np.asarray(share), *map(np.asarray, far))
-
-
-def long_keys(
-    keys: Vectors, attention: Float[ArrayLike, "*batch N N"], *, mask: Mask = None
-) -> Float[np.ndarray, " *batch"]:
-    """The correlation, over tokens j, of ln |k_j| with ln (sum_i J_ij / sum_i E_ij): do long keys get more attention?
-
-    E_ij is what i gives if it attends to all that it sees alike, 1 / N without a ``mask``, which is that of
-    ``key_lengths``. NaN where all keys have one length or all tokens get the same. Raises ``ValueError`` for shapes
-    that do not fit.
-
-    >>> J = np.tile([0.1, 0.2, 0.7], (3, 1))
-    >>> float(long_keys(J.T, J).round(6))
-    1.0
-    """
-    k, J = _vectors(keys, "keys"), _attention(attention)
-    if k.shape[:-1] != J.shape[:-1]:
-        raise ValueError(f"keys: expected shape {J.shape[:-1]} and components, got {k.shape}")
-    seen = _visible(mask, J.shape[-1])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        x, y = np.log(_lengths(k)[..., 0]), np.log(J.sum(-2) / (seen / seen.sum(-1, keepdims=True)).sum(-2))
-        x, y = (z - z.mean(-1, keepdims=True) for z in (x, y))
-        return np.asarray(np.sum(x * y, -1) / np.sqrt(np.sum(x**2, -1) * np.sum(y**2, -1)))
 
 
 class SinkLaw(NamedTuple):
@@ -451,34 +375,15 @@ def closure(
     return vector_closure.Closure(*map(np.asarray, found))  # type: ignore[arg-type]
 
 
-WORDS = {
-    "attended": "tokens listened to",
-    "concentration": "concentration P",
-    "second_eigenvalue": "second eigenvalue",
-    "irreversibility": "entropy production (nats a step)",
-    "positional": "attention at one distance",
-    "swap": "exchange of two tokens",
-    "first_token": "attention to the first token",
+_HEAD_MEASURES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "attended": ("tokens listened to", attended),
+    "concentration": ("concentration P", lambda J: concentration(stationary(J))),
+    "second_eigenvalue": ("second eigenvalue", second_eigenvalue),
+    "irreversibility": ("entropy production (nats a step)", irreversibility),
+    "positional": ("attention at one distance", _positional),
+    "swap": ("exchange of two tokens", _swap),
+    "first_token": ("attention to the first token", lambda J: J[..., 1:, 0].mean(-1)),
 }
-"""The measures of heads that ``measure`` makes, in words."""
-_HEAD_MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "attended": attended,
-    "concentration": lambda J: concentration(stationary(J)),
-    "second_eigenvalue": second_eigenvalue,
-    "irreversibility": irreversibility,
-    "positional": positional,
-    "swap": swap,
-    "first_token": lambda J: J[..., 1:, 0].mean(-1),
-}
-
-
-def _listed(arrays: Any, name: str) -> list[Any]:
-    try:
-        return list(arrays)
-    except TypeError as error:
-        raise ValueError(
-            f"{name}: expected a tuple of arrays, one for each layer, got {type(arrays).__name__}"
-        ) from error
 
 
 def measure(
@@ -489,21 +394,20 @@ def measure(
     ``attentions``: for each layer weights (B, H, N, N) of B windows; ``hidden_states``: the states (B, N, D) before the
     first layer and after each. Both are what ``transformers`` returns with ``output_attentions=True,
     output_hidden_states=True`` in evaluation mode and without padding, from a model loaded with
-    ``attn_implementation="eager"``; tensors are taken as they are. The Dataset has
-    ``attended``, ``concentration``, ``second_eigenvalue``, ``irreversibility``, ``positional``, ``swap`` and
-    ``first_token`` over (window, layer, head), and ``token_cosine`` over (window, depth); layers count from one, depth
-    from zero. Each has its words in ``attrs["long_name"]``. ``chapters.trained_transformer.heads`` draws it. A causal
-    mask alone makes the concentration N, and irreversibility and swap zero: there look at the other measures.
-
-    72 heads on 32 windows of 64 tokens take a few seconds of one core. Raises ``ValueError`` for what are no attention
-    weights (``stationary``), for layers of different shapes and for states that do not go with them.
+    ``attn_implementation="eager"``; tensors are taken as they are. The Dataset has ``attended``, ``concentration``,
+    ``second_eigenvalue``, ``irreversibility``, ``positional`` (the largest mean weight at one distance, up to N / 2),
+    ``swap`` (the largest min(J_ij, J_ji) of two tokens) and ``first_token`` over (window, layer, head), and
+    ``token_cosine`` over (window, depth); layers count from one, depth from zero. Each has its words in
+    ``attrs["long_name"]``. A causal mask alone makes the concentration N, and irreversibility and swap zero. Raises
+    ``ValueError`` for what are no attention weights (``stationary``), for layers of different shapes and for states
+    that do not go with them.
 
     >>> J = np.full((1, 2, 4, 4), 0.25)
     >>> found = measure([J, J], [np.eye(4)[None]] * 3)
     >>> dict(found.sizes), round(float(found.concentration.mean()), 6)
     ({'window': 1, 'layer': 2, 'head': 2, 'depth': 3}, 1.0)
     """
-    given = [None] if attentions is None else _listed(attentions, "attentions")
+    given = [None] if attentions is None else list(attentions)
     if any(J is None for J in given):
         raise ValueError(
             "attentions: expected an array for each layer, got None; transformers returns them with "
@@ -521,10 +425,10 @@ def measure(
             f"{unseen[0][1]} of window {unseen[0][0]}; leave out padding"
         )
     found = xr.Dataset(coords={"window": np.arange(B), "layer": np.arange(1, L + 1), "head": np.arange(1, H + 1)})
-    for name, function in _HEAD_MEASURES.items():
-        found[name] = ("window", "layer", "head"), function(J), {"long_name": WORDS[name]}
+    for name, (words, function) in _HEAD_MEASURES.items():
+        found[name] = ("window", "layer", "head"), function(J), {"long_name": words}
     if hidden_states is not None:
-        states = [_vectors(x, "hidden_states") for x in _listed(hidden_states, "hidden_states")]
+        states = [_vectors(x, "hidden_states") for x in hidden_states]
         if len(states) != L + 1 or any(x.ndim != 3 or x.shape[:2] != (B, N) for x in states):
             shapes = sorted({x.shape for x in states})
             raise ValueError(

@@ -2,8 +2,6 @@
 
 Replicas are rows, (replicas, ...), of any quantity. Products that need much memory are kept for at most 16 groups of
 replicas.
-
-Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations
@@ -16,19 +14,10 @@ from jaxtyping import Array
 
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["group_means", "group_size", "grouped", "mean_and_error", "standard_error", "weighted_mean"]
+__all__ = ["group_means", "grouped", "mean_and_error", "standard_error"]
 
 # Enough for a standard error that is itself known to a fifth, and few enough to keep N^2 numbers for each.
 _MAX_GROUPS = 16
-
-
-def group_size(count: int) -> int:
-    """Replicas in a group, for ``count`` replicas in at most 16 groups.
-
-    >>> group_size(40)
-    3
-    """
-    return -(-count // _MAX_GROUPS)
 
 
 def grouped(rows: Float[Array, " R *shape"]) -> Float[Array, "G size *shape"]:
@@ -37,28 +26,20 @@ def grouped(rows: Float[Array, " R *shape"]) -> Float[Array, "G size *shape"]:
     >>> grouped(jnp.ones((40, 5))).shape
     (14, 3, 5)
     """
-    size = group_size(rows.shape[0])
-    return jnp.pad(rows, ((0, -rows.shape[0] % size), *((0, 0),) * (rows.ndim - 1))).reshape(-1, size, *rows.shape[1:])
+    size = -(-len(rows) // _MAX_GROUPS)
+    return jnp.pad(rows, ((0, -len(rows) % size), *((0, 0),) * (rows.ndim - 1))).reshape(-1, size, *rows.shape[1:])
 
 
-def group_means(rows: Float[Array, " R *shape"], groups: int) -> Float[Array, " G *shape"]:
+def group_means(rows: Float[Array, " R *shape"]) -> Float[Array, " G *shape"]:
     """The mean of each group.
 
-    >>> group_means(jnp.arange(40.0), 14).tolist()[-2:]
+    >>> group_means(jnp.arange(40.0)).tolist()[-2:]
     [37.0, 39.0]
     """
-    size = group_size(rows.shape[0])
-    counts = np.minimum(size, rows.shape[0] - size * np.arange(groups)).reshape(-1, *(1,) * (rows.ndim - 1))
-    return jnp.sum(grouped(rows), axis=1) / jnp.asarray(counts, rows.dtype)
-
-
-def weighted_mean(samples: Float[Array, " G *shape"], weights: Float[Array, " G"]) -> Float[Array, "*shape"]:
-    """sum_g w_g x_g.
-
-    >>> float(weighted_mean(jnp.array([1.0, 3.0]), jnp.array([0.25, 0.75])))
-    2.5
-    """
-    return jnp.tensordot(weights, samples, 1)
+    groups = grouped(rows)
+    number, size = groups.shape[:2]
+    counts = np.minimum(size, len(rows) - size * np.arange(number)).reshape(-1, *(1,) * (rows.ndim - 1))
+    return jnp.sum(groups, axis=1) / jnp.asarray(counts, rows.dtype)
 
 
 def standard_error(
@@ -77,7 +58,8 @@ def standard_error(
     if count == 1:
         return jnp.full(samples.shape[1:], jnp.nan, samples.dtype)
     weights = jnp.full(count, 1 / count, samples.dtype) if weights is None else weights
-    return jnp.sqrt(weighted_mean((samples - weighted_mean(samples, weights)[None]) ** 2, weights) / (count - 1))
+    squares = (samples - jnp.tensordot(weights, samples, 1)[None]) ** 2
+    return jnp.sqrt(jnp.tensordot(weights, squares, 1) / (count - 1))
 
 
 def mean_and_error(values: Float[ArrayLike, "... n"]) -> tuple[Any, Any]:

@@ -3,8 +3,6 @@
 A replica has N sites, each with a number or a vector; the update is a function that the caller passes. Averages over
 time are kept for every replica, and products of two sites, which need N^2 numbers, for at most 16 groups of replicas. A
 trajectory is stored only on request.
-
-Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from spinbook import replicas
 
-__all__ = ["Simulation", "run"]
+__all__ = ["Simulation", "rows", "run"]
 
 
 class Simulation(NamedTuple):
@@ -31,7 +29,7 @@ class Simulation(NamedTuple):
     over the replicas of each of G groups (G, N, N), with as many replicas as ``group_sizes`` (G,) says; None if
     correlations were not requested. ``observed``: the observable after every step.
 
-    Standard errors come from the scatter of the replicas, or for correlations of the ``num_groups`` groups, at most 16,
+    Standard errors come from the scatter of the replicas, or for correlations of the G groups, at most 16,
     which are independent whatever the correlations in time; they are NaN for a single replica. Deviations in units of
     them follow Student's t with one degree of freedom less than there are replicas or groups: 15 for 16 groups.
     """
@@ -43,11 +41,6 @@ class Simulation(NamedTuple):
     group_delayed_products: Float[Array, "G N N"] | None
     group_sizes: Float[Array, " G"]
     observed: Any
-
-    @property
-    def num_groups(self) -> int:
-        """G, the number of groups behind the standard errors of correlations."""
-        return len(self.group_sizes)
 
     @property
     def weights(self) -> Float[Array, " G"]:
@@ -77,21 +70,21 @@ class Simulation(NamedTuple):
     @property
     def correlations(self) -> Float[Array, "N N"]:
         """C_ik = <s_i(t) . s_k(t)> - m_i . m_k."""
-        return replicas.weighted_mean(self._equal_time(), self.weights)
+        return jnp.tensordot(self.weights, self._equal_time(), 1)
 
     @property
     def correlation_standard_errors(self) -> Float[Array, "N N"]:
-        """Of C_ik, from ``num_groups`` groups: Student's t with ``num_groups - 1`` degrees of freedom."""
+        """Of C_ik, from G groups: Student's t with G - 1 degrees of freedom."""
         return replicas.standard_error(self._equal_time(), self.weights)
 
     @property
     def delayed_correlations(self) -> Float[Array, "N N"]:
         """D_il = <s_i(t) . s_l(t - 1)> - m_i . m'_l, with m' the average of s(t - 1)."""
-        return replicas.weighted_mean(self._delayed(), self.weights)
+        return jnp.tensordot(self.weights, self._delayed(), 1)
 
     @property
     def delayed_correlation_standard_errors(self) -> Float[Array, "N N"]:
-        """Of D_il, from ``num_groups`` groups: Student's t with ``num_groups - 1`` degrees of freedom."""
+        """Of D_il, from G groups: Student's t with G - 1 degrees of freedom."""
         return replicas.standard_error(self._delayed(), self.weights)
 
     def _equal_time(self) -> Array:
@@ -104,8 +97,8 @@ class Simulation(NamedTuple):
         """The average of (s_i - m_i) . (s'_l - m'_l) in each group, with the m and m' of all groups."""
         if products is None:
             raise ValueError("correlations: expected a simulation made with correlations=True, got one without")
-        a, b = (replicas.group_means(_components(x), self.num_groups) for x in (self.replica_magnetizations, second))
-        mean_a, mean_b = (replicas.weighted_mean(x, self.weights) for x in (a, b))
+        a, b = (replicas.group_means(_components(x)) for x in (self.replica_magnetizations, second))
+        mean_a, mean_b = (jnp.tensordot(self.weights, x, 1) for x in (a, b))
         inner = partial(jnp.einsum, "...id,...ld->...il")
         return products - inner(a, mean_b) - inner(mean_a, b) + inner(mean_a, mean_b)[None]
 
@@ -113,6 +106,12 @@ class Simulation(NamedTuple):
 def _components(rows: Array) -> Array:
     """(R, N) or (R, N, D) as (R, N, D): a number is a vector of one component."""
     return rows.reshape(*rows.shape[:2], -1)
+
+
+def rows(spins: Array, fields: Array, axes: int) -> tuple[Array, Array]:
+    """The replicas in one axis, with the fields of each, or those of all; ``axes`` is that of one state."""
+    flat = spins.reshape(-1, *spins.shape[-axes:])
+    return flat, fields if fields.ndim <= axes else jnp.broadcast_to(fields, spins.shape).reshape(flat.shape)
 
 
 def run(
@@ -129,10 +128,12 @@ def run(
 ) -> Simulation:
     """s(t) = advance(fold_in(key, t - 1), s(t - 1)) from ``start``, averaged over all steps after ``transient`` ones.
 
-    For compiled code, and without checks. Replicas are rows; ``shape`` is that of a state as it was given, which the
-    observable and the result have. Sums of spins over time are kept in ``sum_dtype``.
+    Replicas are rows; ``shape`` is that of a state as it was given, which the observable and the result have. Sums of
+    spins over time are kept in ``sum_dtype``.
     """
-    groups, size = replicas.grouped(start).shape[0], replicas.group_size(start.shape[0])
+    if transient >= steps:
+        raise ValueError(f"transient: expected fewer than steps, {steps}, got {transient}")
+    groups, size = replicas.grouped(start).shape[:2]
 
     def step(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
         old, first, total = state

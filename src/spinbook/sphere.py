@@ -2,8 +2,8 @@
 
 A spin s has D > 2 components and length R with R^2 = D/2 - 1, tied to D so that D to infinity has a limit; its density
 in a field h is proportional to exp(beta s . h), the von Mises-Fisher distribution of concentration beta R |h|. Fields
-are (..., D), one spin for each leading index. Exact results need the ratio of two Bessel functions; each has a twin
-``*_large_d`` that keeps the leading order in 1/D. D <= 2 is a ``ValueError``: the radius would be zero or imaginary.
+are (..., D), one spin for each leading index. Exact results need the ratio of two Bessel functions; ``large_d`` keeps
+the leading order in 1/D. D <= 2 is a ``ValueError``: the radius would be zero or imaginary.
 
 A ``Response`` is all that mean-field theory needs of a spin: ``exact``, ``large_d``, or one that you write.
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,8 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float, Number
+from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Key, Positive, checked, not_negative
 
 __all__ = [
     "Gains",
@@ -34,25 +35,17 @@ __all__ = [
     "exact",
     "field",
     "field_large_d",
-    "first_derivative",
-    "first_derivative_large_d",
-    "in_range",
+    "has_radius",
     "inside_ball",
     "large_d",
     "log_partition",
     "magnetization",
     "magnetization_large_d",
-    "printed_second_derivative",
     "radius",
     "sample",
-    "second_derivative",
-    "second_derivative_large_d",
     "squared_length",
     "squared_radius",
 ]
-
-Vectors = Float[ArrayLike, "*batch D"]
-BroadcastVectors = Float[ArrayLike, "*#batch D"]
 
 # Orders are raised by this much, where the bounds of Amos converge fast, and brought back by the recursion.
 _RAISED = 20
@@ -61,26 +54,6 @@ _DEBYE_TERMS = 10
 _NEWTON_STEPS = 8
 # A round of rejection accepts more than half of all draws, so that so many rounds without end do not happen.
 _MAX_ROUNDS = 1000
-
-
-def _at_least_single(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """``compute`` in single precision where the arrays have less, with the result converted back.
-
-    Squares and high powers leave the range of float16, whose largest number is 65504, long before the fields do.
-    """
-
-    @wraps(compute)
-    def widened(*arguments: Any) -> Array:
-        def wide(x: Any) -> Any:
-            floating = isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating)
-            return x.astype(jnp.float32) if floating else x
-
-        dtypes = [x.dtype for x in arguments if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating)]
-        if dtypes[0].itemsize >= 4:
-            return compute(*arguments)
-        return compute(*map(wide, arguments)).astype(dtypes[0])
-
-    return widened
 
 
 def _raised_ratio(order: Array | float, t: Array) -> Array:
@@ -115,15 +88,11 @@ def _ratio_over_x(order: Array | float, t: Array) -> Array:
     return _ratios(order, t)[0]
 
 
-@_at_least_single
-@jax.jit
-def _bessel_ratio(order: Array, x: Array) -> Array:
-    # Beyond this the ratio rounds to 1, and squares would overflow.
-    limited = jnp.minimum(x, jnp.asarray(1e18, x.dtype))
-    return limited * _ratio_over_x(order, limited * limited)
+NotNegative = Annotated[Float[ArrayLike, "*#shape"], not_negative]
 
 
-def bessel_ratio(order: Float[ArrayLike, "*#shape"], x: Float[ArrayLike, "*#shape"]) -> Float[Array, "*shape"]:
+@checked(static=())
+def bessel_ratio(order: NotNegative, x: NotNegative) -> Float[Array, "*shape"]:
     """r_nu(x) = I_{nu+1}(x) / I_nu(x), for any real nu = ``order`` >= 0 and x >= 0.
 
     To rounding, 2e-15 in double precision, at x = 0 and where both Bessel functions underflow as well; rises from
@@ -139,17 +108,10 @@ def bessel_ratio(order: Float[ArrayLike, "*#shape"], x: Float[ArrayLike, "*#shap
     >>> float(bessel_ratio(3.0, 0.0))
     0.0
     """
-    dtype = validate.common_dtype(order, x)
-    nu, argument = (validate.finite(value, name, dtype=dtype) for value, name in ((order, "order"), (x, "x")))
-    for value, name in ((nu, "order"), (argument, "x")):
-        validate.require(lambda v: v >= 0, value, name, "numbers >= 0")
-    try:
-        nu, argument = jnp.broadcast_arrays(nu, argument)
-    except ValueError:
-        raise ValueError(
-            f"x: expected a shape that broadcasts with that of order, {nu.shape}, got {argument.shape}"
-        ) from None
-    return _bessel_ratio(nu, argument)
+    order, x = jnp.broadcast_arrays(order, x)
+    # Beyond this the ratio rounds to 1, and squares would overflow.
+    limited = jnp.minimum(x, jnp.asarray(1e18, x.dtype))
+    return limited * _ratio_over_x(order, limited * limited)
 
 
 Axes = tuple[int, ...]
@@ -169,8 +131,6 @@ class Gains(NamedTuple):
 def squared_length(vectors: Array, axes: Axes = (-1,)) -> Array:
     """|a|^2, the components lying in the given axes.
 
-    Takes its arguments without checks; its callers have checked them.
-
     >>> squared_length(jnp.array([[3.0, 4.0], [1.0, 0.0]])).tolist()
     [25.0, 1.0]
     """
@@ -180,8 +140,10 @@ def squared_length(vectors: Array, axes: Axes = (-1,)) -> Array:
     return squares
 
 
-def _num_components(vectors: Array, axes: Axes) -> int:
-    return math.prod(vectors.shape[axis] for axis in axes)
+def _argument(vectors: Array, axes: Axes) -> tuple[Array, int]:
+    """|a|^2 and D; NaN where the square overflows, of which a gain would make 0, as if there were no field."""
+    squares = squared_length(vectors, axes)
+    return jnp.where(jnp.isfinite(squares), squares, jnp.nan), math.prod(vectors.shape[axis] for axis in axes)
 
 
 @dataclass(frozen=True)
@@ -203,23 +165,19 @@ class Response:
 
     def __call__(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> Array:
         """m = phi(h)."""
-        h = effective_fields
-        f = self.gain(squared_length(h, axes), _num_components(h, axes), beta)
-        return jnp.expand_dims(f, axes) * h
+        return jnp.expand_dims(self.gain(*_argument(effective_fields, axes), beta), axes) * effective_fields
 
     def inverse(self, magnetizations: Array, beta: Array, *, axes: Axes = (-1,)) -> Array:
         """h with phi(h) = m."""
-        m = magnetizations
-        f = self.inverse_gain(squared_length(m, axes), _num_components(m, axes), beta)
-        return jnp.expand_dims(f, axes) * m
+        return jnp.expand_dims(self.inverse_gain(*_argument(magnetizations, axes), beta), axes) * magnetizations
 
     def slopes(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> tuple[Array, Array]:
         """f and f1 at h, of which the covariance is made, Var = (f 1 + f1 h h^T) / beta."""
-        return self._slopes(squared_length(effective_fields, axes), _num_components(effective_fields, axes), beta)
+        return self._slopes(*_argument(effective_fields, axes), beta)
 
     def gains(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> Gains:
         """f, f1 and f2 at h."""
-        return self.gains_at(squared_length(effective_fields, axes), _num_components(effective_fields, axes), beta)
+        return self.gains_at(*_argument(effective_fields, axes), beta)
 
     def gains_at(self, squared_field: Array, dim: int, beta: Array) -> Gains:
         """f, f1 and f2 where the field has the given squared length, the last two by differentiating ``gain``."""
@@ -333,7 +291,9 @@ def squared_radius(dim: int) -> float:
     >>> squared_radius(512)
     255.0
     """
-    return _checked_dim(dim, "dim") / 2 - 1
+    if dim <= 2:
+        raise ValueError(f"dim: expected more than 2 dimensions, for a radius sqrt(D/2 - 1) above 0, got {dim}")
+    return dim / 2 - 1
 
 
 def radius(dim: int) -> float:
@@ -345,20 +305,11 @@ def radius(dim: int) -> float:
     return math.sqrt(squared_radius(dim))
 
 
-def _checked_dim(dim: int, name: str) -> int:
-    size = validate.count(dim, name)
-    if size <= 2:
-        raise ValueError(f"{name}: expected more than 2 dimensions, for a radius sqrt(D/2 - 1) above 0, got {size}")
-    return size
-
-
 def balanced(vectors: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
     """Vectors times a power of two each, so that no square overflows and the largest does not vanish; 0 stays 0.
 
     Of the same direction to the last bit, so that a / |a| may be computed for any a that is finite. Its derivative is
     that of the direction only.
-
-    Takes its arguments without checks; its callers have checked them.
 
     >>> balanced(jnp.array([3e38, 0.0, 4e-38]))[0] < 5
     Array(True, dtype=bool)
@@ -370,25 +321,15 @@ def balanced(vectors: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
     return vectors * jnp.ldexp(jnp.ones_like(largest), -exponent)
 
 
-def in_range(fields: Array | np.ndarray, name: str, beta: Array, *, reach: float = 0.0, dtype: Any = None) -> None:
-    """Raise unless |h|^2 and (beta R |h|)^2 are finite in the dtype; silent under a trace.
-
-    ``reach`` is the length that the neighbours of a spin can add to its field. Where squares overflow, a mean would
-    silently be zero, as if there were no field.
-    """
-    if validate.is_traced((fields, beta)):
-        return
-    h, b = np.asarray(fields, np.float64), float(beta)
-    held = fields.dtype if dtype is None else dtype
-    largest = math.sqrt(float(jnp.finfo(held).max)) / 2 / max(1.0, b * radius(h.shape[-1]))
-    with np.errstate(over="ignore"):
-        lengths = np.sqrt(np.sum(h * h, axis=-1)) + reach
-    expected = f"effective fields of length below {largest:.3g}, so that their squares fit into {held} at beta = {b:g}"
-    validate.require(lambda x: x <= largest, lengths, name, expected)
+def has_radius(vectors: Array | np.ndarray, name: str) -> None:
+    """Raise unless the vectors have D > 2 components."""
+    if vectors.shape[-1] <= 2:
+        raise ValueError(f"{name}: expected vectors of more than 2 components, got {vectors.shape[-1]}")
 
 
-def inside_ball(magnetizations: Array | np.ndarray, name: str = "magnetizations") -> None:
-    """Raise unless every vector is shorter than the radius; silent under a trace."""
+def inside_ball(magnetizations: Array | np.ndarray, name: str) -> None:
+    """Raise unless every vector is shorter than the radius; lengths are unknown under a trace."""
+    has_radius(magnetizations, name)
     if validate.is_traced(magnetizations):
         return
     length = radius(magnetizations.shape[-1])
@@ -397,68 +338,12 @@ def inside_ball(magnetizations: Array | np.ndarray, name: str = "magnetizations"
     validate.require(lambda x: x < length, lengths, name, f"vectors shorter than the radius {length:g}")
 
 
-def _arguments(vectors: Any, name: str, beta: Any, *others: Any) -> tuple[Array, Array]:
-    dtype = validate.common_dtype(vectors, *others)
-    array = validate.vectors(vectors, name, dtype=dtype)
-    _checked_dim(array.shape[-1], name)
-    return array, validate.positive(beta, "beta", ndim=0, dtype=dtype)
+Vectors = Annotated[Float[ArrayLike, "*batch D"], has_radius]
+Means = Annotated[Float[ArrayLike, "*batch D"], inside_ball]
 
 
-def _field_arguments(fields: Any, beta: Any, *others: Any) -> tuple[Array, Array]:
-    h, beta = _arguments(fields, "fields", beta, *others)
-    in_range(h, "fields", beta, dtype=np.promote_types(h.dtype, np.float32))
-    return h, beta
-
-
-@_at_least_single
-@jax.jit
-def _log_partition(h: Array, beta: Array) -> Array:
-    dim = h.shape[-1]
-    order = squared_radius(dim)
-    log_area = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + (dim - 1) / 2 * math.log(order)
-    return log_area + _log_scaled_bessel(order, beta**2 * order * squared_length(h))
-
-
-@_at_least_single
-@partial(jax.jit, static_argnames="response")
-def _magnetization(h: Array, beta: Array, response: Response) -> Array:
-    return response(h, beta)
-
-
-@_at_least_single
-@partial(jax.jit, static_argnames="response")
-def _field(m: Array, beta: Array, response: Response) -> Array:
-    return response.inverse(m, beta)
-
-
-def _along(h: Array, d: Array) -> Array:
-    return jnp.sum(h * d, axis=-1, keepdims=True)
-
-
-@_at_least_single
-@partial(jax.jit, static_argnames="response")
-def _covariance(h: Array, beta: Array, response: Response) -> Array:
-    f, f1 = (gain[..., None, None] for gain in response.slopes(h, beta))
-    unit = jnp.expand_dims(jnp.eye(h.shape[-1], dtype=h.dtype), tuple(range(h.ndim - 1)))
-    return (f * unit + f1 * h[..., :, None] * h[..., None, :]) / beta
-
-
-@_at_least_single
-@partial(jax.jit, static_argnames="response")
-def _first_derivative(h: Array, d: Array, beta: Array, response: Response) -> Array:
-    f, f1 = (gain[..., None] for gain in response.slopes(h, beta))
-    return f * d + f1 * _along(h, d) * h
-
-
-@_at_least_single
-@partial(jax.jit, static_argnames="response")
-def _second_derivative(h: Array, d: Array, beta: Array, response: Response) -> Array:
-    _, f1, f2 = (gain[..., None] for gain in response.gains(h, beta))
-    hd = _along(h, d)
-    return f1 * (_along(d, d) * h + 2 * hd * d) + f2 * hd**2 * h
-
-
-def log_partition(fields: Vectors, *, beta: Number) -> Float[Array, "*batch"]:
+@checked(static=())
+def log_partition(fields: Vectors, *, beta: Positive) -> Float[Array, "*batch"]:
     """log Z = log[(2 pi R)^(D/2) I_{D/2-1}(beta R |h|) / (beta |h|)^(D/2-1)].
 
     Z is the integral of exp(beta s . h) over the sphere of radius R, measured by its area; without a field log Z is the
@@ -472,66 +357,67 @@ def log_partition(fields: Vectors, *, beta: Number) -> Float[Array, "*batch"]:
     >>> abs(float(log_partition(h, beta=1.0)) - math.log(2 * math.pi * math.sinh(x) / x)) < 1e-5
     True
     """
-    return _log_partition(*_field_arguments(fields, beta))
+    dim = fields.shape[-1]
+    order = squared_radius(dim)
+    log_area = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + (dim - 1) / 2 * math.log(order)
+    return log_area + _log_scaled_bessel(order, beta**2 * order * squared_length(fields))
 
 
-def magnetization(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
+@checked(static=("response",))
+def magnetization(fields: Vectors, *, beta: Positive, response: Response = exact) -> Float[Array, "*batch D"]:
     """phi(h) = R I_{D/2}(beta R |h|) / I_{D/2-1}(beta R |h|) h / |h|.
 
-    The mean of a spin, exact for any D > 2 and any field, 0 included. Fields (..., D) give means (..., D), shorter than
-    R. Raises ``ValueError`` for D <= 2, NaN and beta <= 0.
+    The mean of a spin, exact for any D > 2 and any field, 0 included; with another ``response`` what that says.
+    Fields (..., D) give means (..., D), shorter than R. Raises ``ValueError`` for D <= 2, NaN and beta <= 0.
     Source: Bal (2023), label meanmagsbessels and appendix A.2.
 
     >>> [round(float(m), 4) for m in magnetization([0.0, 3.0, 4.0], beta=1.0)]  # R coth(x) - 1 / x, x = R 5
     [0.0, 0.305, 0.4066]
     """
-    return _magnetization(*_field_arguments(fields, beta), exact)
+    return response(fields, beta)
 
 
-def magnetization_large_d(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
+def magnetization_large_d(fields: Vectors, *, beta: Positive) -> Float[Array, "*batch D"]:
     """phi(h) = beta h / (1 + gamma), gamma = sqrt(1 + beta^2 |h|^2 / R^2).
 
     The leading order of ``magnetization`` in 1/D at fixed |h| / R. It is too long, by a fraction
-    (1 + gamma) / (2 gamma^2 nu) with nu = D/2 - 1, which is 1/nu for weak fields. Shapes and errors as for
-    ``magnetization``. Source: Bal (2023), label largedevmag.
+    (1 + gamma) / (2 gamma^2 nu) with nu = D/2 - 1, which is 1/nu for weak fields. Source: Bal (2023), label
+    largedevmag.
 
     >>> [round(float(m), 4) for m in magnetization_large_d([0.0, 3.0, 4.0], beta=1.0)]
     [0.0, 0.3685, 0.4913]
     """
-    return _magnetization(*_field_arguments(fields, beta), large_d)
+    return magnetization(fields, beta=beta, response=large_d)
 
 
-def field(magnetizations: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
+@checked(static=("response",))
+def field(magnetizations: Means, *, beta: Positive, response: Response = exact) -> Float[Array, "*batch D"]:
     """h with magnetization(h) = m, for |m| < R.
 
-    The inverse of ``magnetization``, by Newton's method from below; differentiable. Shapes (..., D) as there. Raises
-    ``ValueError`` for |m| >= R, D <= 2, NaN and beta <= 0.
+    The inverse of ``magnetization``, by Newton's method from below where the response is exact; differentiable. Shapes
+    (..., D) as there. Raises ``ValueError`` for |m| >= R, D <= 2, NaN and beta <= 0.
 
     >>> m = magnetization([0.0, 3.0, 4.0], beta=1.0)
     >>> [round(float(h), 3) for h in field(m, beta=1.0)]
     [0.0, 3.0, 4.0]
     """
-    m, beta = _arguments(magnetizations, "magnetizations", beta)
-    inside_ball(m)
-    return _field(m, beta, exact)
+    return response.inverse(magnetizations, beta)
 
 
-def field_large_d(magnetizations: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
-    """h = 2 R^2 m / (beta (R^2 - |m|^2)), for |m| < R.
+def field_large_d(magnetizations: Means, *, beta: Positive) -> Float[Array, "*batch D"]:
+    """h = 2 R^2 m / (beta (R^2 - |m|^2)), for |m| < R: the inverse of ``magnetization_large_d``.
 
-    The inverse of ``magnetization_large_d``. Raises ``ValueError`` for |m| >= R, D <= 2, NaN and beta <= 0.
     Source: Bal (2023), label invphi.
 
     >>> m = magnetization_large_d([0.0, 3.0, 4.0], beta=1.0)
     >>> [round(float(h), 3) for h in field_large_d(m, beta=1.0)]
     [0.0, 3.0, 4.0]
     """
-    m, beta = _arguments(magnetizations, "magnetizations", beta)
-    inside_ball(m)
-    return _field(m, beta, large_d)
+    return field(magnetizations, beta=beta, response=large_d)
 
 
-def covariance(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D D"]:
+@checked(static=("response",))
+def covariance(fields: Vectors, *, beta: Positive, response: Response = exact) -> Float[Array, "*batch D D"]:
     """Var = R^2 [(r / k) 1 + (1 - r^2 - D r / k) n n^T], k = beta R |h|, r = I_{D/2}(k) / I_{D/2-1}(k), n = h / |h|.
 
     The covariance of a spin, exact, with trace R^2 - |m|^2; without a field it is R^2 / D in every direction. Fields
@@ -542,123 +428,22 @@ def covariance(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D D"]:
     >>> covariance([0.0, 3.0, 4.0], beta=1.0).shape
     (3, 3)
     """
-    return _covariance(*_field_arguments(fields, beta), exact)
+    h = fields
+    f, f1 = (gain[..., None, None] for gain in response.slopes(h, beta))
+    unit = jnp.expand_dims(jnp.eye(h.shape[-1], dtype=h.dtype), tuple(range(h.ndim - 1)))
+    return (f * unit + f1 * h[..., :, None] * h[..., None, :]) / beta
 
 
-def covariance_large_d(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D D"]:
+def covariance_large_d(fields: Vectors, *, beta: Positive) -> Float[Array, "*batch D D"]:
     """Var = 1 / (1 + gamma) - phi phi^T / (R^2 gamma), phi and gamma as in ``magnetization_large_d``.
 
     1/beta times the derivative of ``magnetization_large_d``. Its trace is R^2 - |m|^2 + 1 / gamma, though the sphere
-    allows R^2 - |m|^2 only. Shapes and errors as for ``covariance``. Source: Bal (2023), label spinvariance.
+    allows R^2 - |m|^2 only. Source: Bal (2023), label spinvariance.
 
     >>> covariance_large_d([0.0, 3.0, 4.0], beta=1.0).shape
     (3, 3)
     """
-    return _covariance(*_field_arguments(fields, beta), large_d)
-
-
-def _with_direction(fields: Any, direction: Any, beta: Any) -> tuple[Array, Array, Array]:
-    h, beta = _field_arguments(fields, beta, direction)
-    d = validate.vectors(direction, "direction", dim=h.shape[-1], dtype=h.dtype)
-    validate.same_batch(d, "direction", h, "fields")
-    return *jnp.broadcast_arrays(h, d), beta
-
-
-def first_derivative(
-    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
-) -> Float[Array, "*batch D"]:
-    """d phi(h + a d) / da = beta Var d at a = 0.
-
-    The change of the mean of a spin when its field changes along ``direction``; exact, without a D x D matrix. Fields
-    and directions (..., D) broadcast. Errors as for ``magnetization``.
-    Source: Bal (2023), label generalgradalphafirstorder.
-
-    >>> first_derivative([0.0, 3.0, 4.0], [1.0, 0.0, 0.0], beta=1.0).shape
-    (3,)
-    """
-    return _first_derivative(*_with_direction(fields, direction, beta), exact)
-
-
-def first_derivative_large_d(
-    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
-) -> Float[Array, "*batch D"]:
-    """d phi(h + a d) / da = beta d / (1 + gamma) - beta (phi . d) phi / (R^2 gamma) at a = 0.
-
-    The same of ``magnetization_large_d``. Source: Bal (2023), label firstorderphialpha.
-
-    >>> first_derivative_large_d([0.0, 3.0, 4.0], [1.0, 0.0, 0.0], beta=1.0).shape
-    (3,)
-    """
-    return _first_derivative(*_with_direction(fields, direction, beta), large_d)
-
-
-def second_derivative(
-    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
-) -> Float[Array, "*batch D"]:
-    """d^2 phi(h + a d) / da^2 = A (phi . d)^2 phi + c [(d . d) phi + 2 (phi . d) d] at a = 0.
-
-    with k = beta R |h|, r = I_{D/2}(k) / I_{D/2-1}(k), lambda = 1 / r^2 - D / (k r) - 1, c = beta R lambda r / |h| and
-    A = -2 beta^2 [(1 + (D/2 + 1) / (k r)) lambda + 1 / (k r)]; computed in a form that holds at h = 0 too. Shapes and
-    errors as for ``first_derivative``. Source: corrects Bal (2023), label generalgradalphasecondorder, whose last line
-    has lost a term; see ``printed_second_derivative``.
-
-    >>> second_derivative([0.0, 3.0, 4.0], [1.0, 0.0, 0.0], beta=1.0).shape
-    (3,)
-    """
-    return _second_derivative(*_with_direction(fields, direction, beta), exact)
-
-
-def second_derivative_large_d(
-    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
-) -> Float[Array, "*batch D"]:
-    """d^2 phi(h + a d) / da^2 of ``magnetization_large_d`` at a = 0.
-
-    = (beta^2 / R^4) (1 + 3 gamma) / gamma^3 (phi . d)^2 phi - (beta^2 / R^2) [(d . d) phi + 2 (phi . d) d] / (gamma^2 +
-    gamma). Shapes and errors as for ``first_derivative``. Source: Bal (2023), label secondorderphialpha.
-
-    >>> second_derivative_large_d([0.0, 3.0, 4.0], [1.0, 0.0, 0.0], beta=1.0).shape
-    (3,)
-    """
-    return _second_derivative(*_with_direction(fields, direction, beta), large_d)
-
-
-@_at_least_single
-@jax.jit
-def _printed_second_derivative(h: Array, d: Array, beta: Array) -> Array:
-    dim = h.shape[-1]
-    order = squared_radius(dim)
-    phi = _magnetization(h, beta, exact)
-    first = _first_derivative(h, d, beta, exact)
-    squared = _along(h, h)
-    k = beta * jnp.sqrt(order * squared)
-    inverse = 1 / _bessel_ratio(jnp.full_like(k, order), k)
-    lam = inverse**2 - dim / k * inverse - 1
-    kappa = lam**2 + (1 + (order + 2) / k * inverse) * lam + inverse / k
-    phi_d = _along(phi, d)
-    return (
-        -2 * beta**2 * kappa * phi_d**2 * phi
-        + beta * lam * (_along(first, d) * phi + phi_d * first)
-        - dim / squared * phi_d * d
-    )
-
-
-def printed_second_derivative(
-    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
-) -> Float[Array, "*batch D"]:
-    """the source's d^2 phi(h + a d) / da^2, whose last line is wrong; see ``second_derivative``.
-
-    The last line has - (D / |h|^2) (phi . d) d for [(beta R / |h|) (1 / r - r) - D / |h|^2] (phi . d) d. Kept to
-    measure the error, several times the size of the derivative. Raises ``ValueError`` also for h = 0.
-    Source: Bal (2023), label generalgradalphasecondorder.
-
-    >>> printed_second_derivative([0.0, 3.0, 4.0], [1.0, 0.0, 0.0], beta=1.0).shape
-    (3,)
-    """
-    h, d, beta = _with_direction(fields, direction, beta)
-    validate.require(
-        lambda s: s > 0, squared_length(h), "fields", "fields that are not zero: the expression divides by |h|"
-    )
-    return _printed_second_derivative(h, d, beta)
+    return covariance(fields, beta=beta, response=large_d)
 
 
 class _Draw(NamedTuple):
@@ -668,10 +453,22 @@ class _Draw(NamedTuple):
     rounds: Array
 
 
-@_at_least_single
-@jax.jit
-def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
-    dim = h.shape[-1]
+@checked(static=())
+def sample(key: Key, fields: Vectors, *, beta: Positive) -> Float[Array, "*batch D"]:
+    """s with |s| = R and density proportional to exp(beta s . h).
+
+    One draw of the von Mises-Fisher distribution for each field (..., D); the numbers depend on the key and the shape.
+    By rejection: 1 / (acceptance) is below 2 for all D and fields, and each round draws all spins again that are left.
+    Any finite field is allowed, however strong; under a trace a field that is not finite gives NaN without delay.
+    Cost: D + 8 random numbers for each spin. Raises ``ValueError`` for D <= 2, NaN and beta <= 0.
+    Source: Wood (1994), with the beta variable drawn as a ratio after Marsaglia & Tsang (2000).
+
+    >>> import jax
+    >>> s = sample(jax.random.key(0), [0.0, 3.0, 4.0], beta=1.0)
+    >>> s.shape, round(float(s @ s), 4)
+    ((3,), 0.5)
+    """
+    h, dim = fields, fields.shape[-1]
     freedom = dim - 1
     scaled = balanced(h)
     length = jnp.sqrt(squared_length(scaled))
@@ -714,26 +511,8 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
     pole = jnp.zeros_like(h).at[..., 0].set(1)
     n = jnp.where(length[..., None] > 0, scaled / jnp.where(length > 0, length, 1)[..., None], pole)
     g = jax.random.normal(tangent_key, h.shape, h.dtype)
-    g = g - _along(n, g) * n
-    tangent = g / jnp.sqrt(_along(g, g))
+    g = g - jnp.sum(n * g, axis=-1, keepdims=True) * n
+    tangent = g / jnp.linalg.norm(g, axis=-1, keepdims=True)
     along = (x0 + u) / (1 + x0 * u)
     across = jnp.sqrt(rest * (1 + x0) * (1 - u) * (1 + u)) / (1 + x0 * u)
     return math.sqrt(squared_radius(dim)) * (along[..., None] * n + across[..., None] * tangent)
-
-
-def sample(key: PRNGKeyArray, fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
-    """s with |s| = R and density proportional to exp(beta s . h).
-
-    One draw of the von Mises-Fisher distribution for each field (..., D); the numbers depend on the key and the shape.
-    By rejection: 1 / (acceptance) is below 2 for all D and fields, and each round draws all spins again that are left.
-    Any finite field is allowed, however strong; under a trace a field that is not finite gives NaN without delay.
-    Cost: D + 8 random numbers for each spin. Raises ``ValueError`` for D <= 2, NaN and beta <= 0.
-    Source: Wood (1994), with the beta variable drawn as a ratio after Marsaglia & Tsang (2000).
-
-    >>> import jax
-    >>> s = sample(jax.random.key(0), [0.0, 3.0, 4.0], beta=1.0)
-    >>> s.shape, round(float(s @ s), 4)
-    ((3,), 0.5)
-    """
-    key = validate.key(key)
-    return _sample(key, *_arguments(fields, "fields", beta))

@@ -8,8 +8,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
-WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
 SAYS = "document.querySelector('.live-says').textContent"
+WAIT = f"""
+const pause = () => new Promise((done) => setTimeout(done, 2500));
+const all = (nodes) => [...document.querySelectorAll(nodes)];
+const now = async () => {{ await pause(); return [{SAYS}, ...all('.live-point').map((one) => one.getAttribute(
+    'aria-label')), all('.live-button').map((one) => one.getAttribute('aria-pressed'))].join(' | '); }};
+const slide = (k, value) => {{ const one = all('.live input')[k]; one.value = one[value] ?? value;
+    one.dispatchEvent(new Event('input', {{bubbles: true}})); return now(); }};
+const click = (k) => {{ (all('.live-button')[k] ?? all('.live button').find((one) => one.textContent.includes(k)))
+    .click(); return now(); }};
+const press = (k, key, shiftKey = false) => {{ all('.live-point').at(k).dispatchEvent(
+    new KeyboardEvent('keydown', {{key, shiftKey, bubbles: true}})); return now(); }};
+await pause();"""
+"""Functions of a script in a page: each acts, and returns what is then said, names of handles, and pressed buttons."""
 
 
 class Opening(NamedTuple):
@@ -22,15 +34,18 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A live model as its chapter writes it: the numbers that it ``carries``, and how it ``opens``."""
+    """A live model as its chapter writes it: the numbers that it ``carries``, how it ``opens``, and how it ``answers``.
+
+    An answer is something that is done, and words that are then said; after "!" words that are not.
+    """
 
     name: str
     markup: str
     carries: dict[str, Any]
     opens: Callable[[], Opening]
+    answers: Callable[[], list[tuple[str, ...]]] = list
     block: str = "live"
     still: str = '<img alt="still" src="data:,">'
-    wait: str = WAIT
 
     @property
     def id(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.book.live import LIVE, SAYS, carried
+from tests.book.live import LIVE, SAYS, WAIT, carried
 
 SCRIPTS = sorted(path.stem for path in LIVE.glob("*.js"))
 MODULES = [import_module(f"tests.book.{path.stem}") for path in sorted(Path(__file__).parent.glob("test_live_*.py"))]
@@ -43,8 +43,8 @@ def test_the_markup_carries_the_numbers_and_names_scripts_that_exist(model):
 def test_the_model_replaces_the_still_picture_names_its_controls_and_fits_the_window(page_of, model, width, dark, ask):
     answer = ask(
         page_of(model),
-        f"{model.wait} await pause(); const all = (nodes) => [...document.querySelectorAll(nodes)];"
-        "const answer = {seen: all('.book-picture, figure img').filter((node) => node.checkVisibility()).length,"
+        f"{WAIT} const answer = {{"
+        "seen: all('.book-picture, figure img').filter((node) => node.checkVisibility()).length,"
         "names: all('.live button, .live canvas').map((n) => n.getAttribute('aria-label') || n.textContent),"
         "sliders: all('.live input').map((node) => node.getAttribute('aria-valuetext')),"
         "handles: all('.live-point').map((node) => node.clientWidth),"
@@ -62,3 +62,13 @@ def test_the_model_replaces_the_still_picture_names_its_controls_and_fits_the_wi
     assert len(answer["handles"]) >= expected.handles
     assert min(answer["handles"], default=24) >= 24
     assert answer["wide"] <= answer["page"]
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model.answers()], ids=lambda model: model.name)
+def test_the_model_answers_buttons_sliders_and_keys(page_of, model, ask):
+    answers = [("now()",), *model.answers()]
+    script = "".join(f"answer.push(await {act});" for act, *_ in answers)
+    found = ask(page_of(model), f"{WAIT} const answer = []; {script}")
+    for (act, *words), before, said in zip(answers[1:], found, found[1:], strict=False):
+        assert said != before or act == "now()", act
+        assert [one for one in words if (one.removeprefix("!") in said) == one.startswith("!")] == [], (act, said)

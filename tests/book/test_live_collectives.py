@@ -8,13 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from chapters.live import collectives as live
-from tests.book.live import SAYS, WAIT, Model, Opening
+from tests.book.live import Model, Opening
 
 MODEL = Model(
     "collectives",
     live.markup(beta=1.0, coupling=0.6),
     {"fields": live.FIELDS.tolist(), "scores": live.SCORES.tolist()},
     lambda: Opening(["coupling 0.60", "β 1.00"], ["Each of them depends on all three fields."], handles=3),
+    lambda: [
+        ("press(0, 'ArrowLeft', true)",),
+        ("slide(0, 0)", "follows its own field alone"),
+        ("click(0)", "The longest response"),
+    ],
 )
 
 ANGLES = 2 * np.pi * np.arange(24) / 24
@@ -57,23 +62,6 @@ def test_mean_spins_and_induced_terms_are_those_of_a_sum_over_states(page, ask):
         assert np.abs(np.array(answer["means"], float) - means).max() < 1e-12
         assert np.abs(np.array(answer["induced"], float) - induced).max() < 1e-12
         assert np.abs(np.array(answer["response"], float) - means - induced).max() < 1e-12
-
-
-def test_keys_move_a_field_and_slider_and_button_change_what_is_said(page, ask):
-    answer = ask(
-        page,
-        f"{WAIT} await pause(); const tip = document.querySelector('.live-point');"
-        "const before = tip.getAttribute('aria-label');"
-        "tip.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', shiftKey: true})); await pause();"
-        "const after = tip.getAttribute('aria-label');"
-        "const slider = document.querySelector('.live input'); slider.value = 0;"
-        f"slider.dispatchEvent(new Event('input')); await pause(); const apart = {SAYS};"
-        "document.querySelector('.live-button').click(); await pause();"
-        f"const answer = {{before, after, apart, reads: {SAYS}}}",
-    )
-    assert answer["before"] != answer["after"]
-    assert "follows its own field alone" in answer["apart"]
-    assert "The longest response" in answer["reads"]
 
 
 def test_the_still_picture_ends_its_arrows_at_the_mean_spins_of_the_library():

@@ -1,15 +1,16 @@
 """The live table of comparison: rows are compared as the library does, and task, length and row can be changed."""
 
 import json
+import math
 
 import pytest
 
 from chapters.live import comparison as live
-from experiments.comparison import experiment, summary
-from tests.book.live import SAYS, Model, Opening
+from experiments import records
+from experiments.comparison import summary
+from tests.book.live import SAYS, WAIT, Model, Opening
 
-ROWS = summary.summarize(experiment.recorded())
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900));"
+ROWS = summary.summarize(records.of_book("comparison"))
 MODEL = Model(
     "comparison",
     live.markup(task="MNIST", module="vanilla"),
@@ -19,12 +20,12 @@ MODEL = Model(
 
 
 def test_the_table_compares_rows_as_the_library_does(page, ask):
-    pairs = [(a, b) for a in ROWS for b in ROWS if a.task == b.task and min(a.accuracies.size, b.accuracies.size) > 1]
-    cases = [[a.accuracies.tolist(), b.accuracies.tolist()] for a, b in pairs]
+    pairs = [(a, b) for a in ROWS for b in ROWS if a.task == b.task and min(a.scores.size, b.scores.size) > 1]
+    cases = [[a.scores.tolist(), b.scores.tolist()] for a, b in pairs]
     found = ask(page, f"const answer = {json.dumps(cases)}.map((c) => Live.models.comparison.compare(...c))")
     for (a, b), answer in zip(pairs, found, strict=True):
-        gap, error = summary.difference(a, b)
-        assert answer["gap"] == pytest.approx(gap, abs=1e-12)
+        error = math.hypot(a.standard_error, b.standard_error)
+        assert answer["gap"] == pytest.approx(a.score - b.score, abs=1e-12)
         assert answer["error"] == pytest.approx(error, abs=1e-12)
         assert answer["wins"] == pytest.approx(summary.wins(a, b), abs=1e-12)
 
@@ -33,12 +34,12 @@ def test_the_table_compares_rows_as_the_library_does(page, ask):
 def test_the_table_changes_task_and_length_and_names_what_is_lost(page, width, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const count = () => document.querySelectorAll('.live-table button').length;"
-        f"const press = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"
+        f"{WAIT} const count = () => document.querySelectorAll('.live-table button').length;"
+        f"const choose = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"
         f".startsWith(text)).click(); await pause(); return {{says: {SAYS}, rows: count()}}; }};"
-        "const first = count(); const recall = await press('recall');"
-        "const longer = await press('1,500'); const pooled = await press('identity mixer, averaged');"
-        "const back = await press('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
+        "const first = count(); const recall = await choose('recall');"
+        "const longer = await choose('1,500'); const pooled = await choose('identity mixer, averaged');"
+        "const back = await choose('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
         "const high = numbers.filter((n) => n.textContent).map((n) => n.clientHeight);"
         "const lines = Math.max(...high) / Math.min(...high);"
         "const answer = {first, recall, longer, pooled, back, lines,"

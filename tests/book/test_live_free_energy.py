@@ -8,7 +8,7 @@ import pytest
 from chapters.live import free_energy as live
 from chapters.live.free_energy import FIELDS
 from spinbook.free_energy import VectorSpinModel
-from tests.book.live import SAYS, WAIT, Model, Opening
+from tests.book.live import WAIT, Model, Opening
 
 BONDS = 0.5 * live.BONDS
 
@@ -27,6 +27,12 @@ MODEL = Model(
     live.markup(temperature=0.6, coupling=0.5),
     {"fields": FIELDS.tolist(), "couplings": BONDS.tolist()},
     opens,
+    lambda: [
+        ("press(0, 'ArrowUp', true)", "1.00, 0.75"),
+        ("slide(0, 'max')", "Temperature 5.00"),
+        ("slide(1, 0)", "has the weight 0.00 in A"),
+        ("click(0)", "Temperature 0.60"),
+    ],
 )
 
 
@@ -60,7 +66,7 @@ def test_numbers_stand_out_from_every_shade_of_the_table(page, dark, ask):
     shares = [round(float(share), 2) for share in np.linspace(0.0, 1.0, 21)]
     answer = ask(
         page,
-        f"{WAIT} await pause(); const style = getComputedStyle(document.querySelector('.live'));"
+        f"{WAIT} const style = getComputedStyle(document.querySelector('.live'));"
         "const colours = Object.fromEntries(['ink', 'paper', 'blue', 'orange'].map((name) =>"
         "[name, style.getPropertyValue(`--live-${name}`).trim()]));"
         f"const chosen = ['blue', 'orange'].map((name) => {json.dumps(shares)}.map((share) =>"
@@ -86,28 +92,10 @@ def test_numbers_stand_out_from_every_shade_of_the_table(page, dark, ask):
             assert contrast(written, ground) >= least * (1 - 1e-9)
 
 
-def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page, ask):
-    answer = ask(
-        page,
-        f"{WAIT} await pause(); const field = document.querySelector('.live-point');"
-        "field.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', shiftKey: true})); await pause();"
-        "const moved = field.getAttribute('aria-label');"
-        "const [heat, bond] = document.querySelectorAll('.live input');"
-        "heat.value = heat.max; heat.dispatchEvent(new Event('input')); await pause();"
-        f"const hot = {SAYS}; bond.value = 0; bond.dispatchEvent(new Event('input')); await pause();"
-        f"const free = {SAYS}; document.querySelector('.live-button').click(); await pause();"
-        f"const answer = {{moved, hot, free, again: {SAYS}}}",
-    )
-    assert "1.00, 0.75" in answer["moved"]
-    assert answer["hot"].startswith("Temperature 5.00")
-    assert "has the weight 0.00 in A" in answer["free"]
-    assert answer["again"].startswith("Temperature 0.60")
-
-
 def test_three_pictures_stand_side_by_side_on_a_tablet(page, ask):
     answer = ask(
         page,
-        f"{WAIT} await pause(); const answer = [...document.querySelectorAll('.live canvas')]"
+        f"{WAIT} const answer = [...document.querySelectorAll('.live canvas')]"
         ".map((canvas) => canvas.getBoundingClientRect().top)",
         width=768,
     )

@@ -6,11 +6,18 @@ import numpy as np
 
 from chapters.live import rbm_mixtures as live
 from spinbook import rbm
-from tests.book.live import SAYS, WAIT, Model, Opening
+from tests.book.live import WAIT, Model, Opening
 
 QUERY, BETA = np.array([0.3, -0.4]), 0.7
 MARKUP = live.markup(beta=BETA, query=QUERY.tolist())
 PATTERNS = np.array(json.loads(MARKUP.partition(">")[2].partition("<")[0])["patterns"])
+
+
+def followed(query, patterns, beta, steps):
+    path = [query]
+    for _ in range(steps):
+        path.append(np.asarray(rbm.retrieve(path[-1], patterns, beta=beta)))
+    return path
 
 
 def opens():
@@ -19,18 +26,29 @@ def opens():
     return Opening(["β 0.70"], [f"pattern {'ABCDE'[best]} has {100 * shares[best]:.0f} % of the weight"], handles=6)
 
 
+def answers():
+    x, y = np.asarray(rbm.retrieve(np.array([0.8, -0.35]), PATTERNS, beta=10.0))
+    return [
+        ("now()", "0.30, −0.40"),
+        ("press(-1, 'ArrowRight', true).then(() => press(-1, 'ArrowUp'))", "0.80, −0.35"),
+        ("slide(0, 'max')", "β = 10.00: pattern E has 100 % of the weight"),
+        ("click(0)", f"at {x:.2f}, {y:.2f}".replace("-", "−")),
+    ]
+
+
 MODEL = Model(
     "rbm-mixtures",
     MARKUP,
     {"names": list("ABCDE"), "query": QUERY.tolist(), "beta": BETA, "reach": 2.8},
     opens,
+    answers,
     still='<img class="only-light" alt="still" src="data:,"><img class="only-dark" alt="still" src="data:,">',
 )
 
 
 def test_the_still_picture_shows_the_query_its_step_and_its_end():
     plane, answer = live.still(beta=BETA, query=QUERY.tolist()).axes
-    path = rbm.recall.trajectory(QUERY, PATTERNS, beta=BETA, steps=500)
+    path = followed(QUERY, PATTERNS, BETA, 500)
     marks = [line.get_xydata()[0] for line in plane.lines if len(line.get_xydata()) == 1]
     np.testing.assert_allclose(marks[-3:], [path[1], path[-1], QUERY], atol=1e-6)
     assert answer.images[0].get_array().shape == (8, 8)
@@ -53,7 +71,7 @@ def test_weights_retrieval_and_rest_are_those_of_the_library(page, ask):
     for case, answer in zip(cases, found, strict=True):
         query, patterns, beta = np.array(case["query"]), np.array(case["patterns"]), float(case["beta"])
         given = {"patterns": patterns, "beta": beta}
-        path = rbm.recall.trajectory(query, **given, steps=int(answer["steps"]))
+        path = followed(query, **given, steps=int(answer["steps"]))
         assert answer["converged"]
         assert np.abs(rbm.responsibilities(query, **given) - np.array(answer["weights"], dtype=float)).max() < 1e-12
         assert np.abs(rbm.retrieve(query, **given) - np.array(answer["once"], dtype=float)).max() < 1e-12
@@ -62,31 +80,10 @@ def test_weights_retrieval_and_rest_are_those_of_the_library(page, ask):
         assert np.abs(rbm.retrieve(path[-1], **given) - path[-1]).max() < 1e-9
 
 
-def test_keys_move_the_query_and_the_slider_turns_beta(page, ask):
-    answer = ask(
-        page,
-        f"{WAIT} await pause(); const handles = [...document.querySelectorAll('.live-point')];"
-        "const query = handles[handles.length - 1]; const before = query.getAttribute('aria-label');"
-        "query.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true}));"
-        "query.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp'})); await pause();"
-        "const after = query.getAttribute('aria-label');"
-        "const slider = document.querySelector('.live input'); slider.value = slider.max;"
-        "slider.dispatchEvent(new Event('input')); await pause();"
-        f"const cold = {SAYS};"
-        "const step = [...document.querySelectorAll('.live-button')][0]; step.click(); await pause();"
-        "const answer = {before, after, cold, stepped: query.getAttribute('aria-label')}",
-    )
-    assert "0.30, −0.40" in answer["before"]
-    assert "0.80, −0.35" in answer["after"]
-    assert answer["cold"].startswith("β = 10.00: pattern E has 100 % of the weight")
-    x, y = np.asarray(rbm.retrieve(np.array([0.8, -0.35]), PATTERNS, beta=10.0))
-    assert f"at {x:.2f}, {y:.2f}".replace("-", "−") in answer["stepped"]
-
-
 def test_a_drag_moves_a_pattern_and_stays_in_the_plane(page, ask):
     answer = ask(
         page,
-        f"{WAIT} await pause(); const handle = document.querySelector('.live-point');"
+        f"{WAIT} const handle = document.querySelector('.live-point');"
         "const frame = document.querySelector('.live canvas').getBoundingClientRect();"
         "handle.setPointerCapture = () => {}; handle.hasPointerCapture = () => true;"
         "const at = (x, y) => ({pointerId: 1, clientX: frame.left + x * frame.width,"
@@ -106,7 +103,7 @@ def test_numbers_have_a_true_minus_sign_and_zero_has_none(page, ask):
 def test_the_value_beside_a_slider_is_not_read_aloud_a_second_time(page, ask):
     answer = ask(
         page,
-        f"{WAIT} await pause(); const answer = [...document.querySelectorAll('.live output')]"
+        f"{WAIT} const answer = [...document.querySelectorAll('.live output')]"
         ".map((node) => [node.textContent, node.getAttribute('aria-hidden')])",
     )
     assert answer == [["0.70", "true"]]

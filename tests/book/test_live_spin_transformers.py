@@ -9,7 +9,7 @@ from chapters.live.spin_transformers import FIELDS, LOGITS
 from spinbook import sphere
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
-from tests.book.live import SAYS, WAIT, Model, Opening
+from tests.book.live import Model, Opening
 
 BETA, SHARPNESS = 6.0, 1.5
 
@@ -30,6 +30,10 @@ MODEL = Model(
     live.markup(beta=BETA, sharpness=SHARPNESS),
     {"fields": FIELDS.tolist(), "logits": LOGITS.tolist()},
     lambda: Opening(["sharpness 1.50", "β 6.00"], [f"attends to {_spread(SHARPNESS):.1f} of 11"], handles=1),
+    lambda: [
+        ("slide(0, 'max')", f"attends to {_spread(12.0):.1f} of 11", "per cent of what attention changes."),
+        ("press(0, 'ArrowRight', true)",),
+    ],
 )
 
 
@@ -69,19 +73,3 @@ def test_draws_have_the_mean_the_covariance_and_the_length_of_the_library(page, 
     off = (s.mean(axis=0) - np.asarray(sphere.magnetization(h, beta=4.0))) / np.sqrt(np.diag(Var) / count)
     assert np.abs(off).max() < 4.5
     assert np.abs(np.cov(s.T) - Var).max() < 0.01
-
-
-def test_the_slider_sharpens_the_row_and_keys_move_the_input(page, ask):
-    answer = ask(
-        page,
-        f"{WAIT} await pause();"
-        "const slider = document.querySelector('.live input'); slider.value = slider.max;"
-        f"slider.dispatchEvent(new Event('input')); await pause(); const sharp = {SAYS};"
-        "const handle = document.querySelector('.live-point'); const before = handle.getAttribute('aria-label');"
-        "handle.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true})); await pause();"
-        "const after = handle.getAttribute('aria-label');"
-        "const answer = {sharp, before, after}",
-    )
-    assert f"attends to {_spread(12.0):.1f} of 11" in answer["sharp"]
-    assert answer["sharp"].endswith("per cent of what attention changes.")
-    assert answer["before"] != answer["after"]

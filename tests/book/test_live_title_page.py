@@ -12,7 +12,7 @@ import pytest
 
 from chapters import title_page
 from spinbook.vector import mean_field
-from tests.book.live import LIVE, SAYS
+from tests.book.live import LIVE, SAYS, WAIT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,7 +91,6 @@ def test_the_arrows_are_those_of_the_library(page, ask):
         assert np.abs(solution.value - means).max() < 1e-12
 
 
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900)); await pause();"
 _SEEN = "[...document.querySelectorAll('figure svg')].filter((one) => one.checkVisibility()).length"
 
 
@@ -100,7 +99,7 @@ def test_the_model_replaces_the_still_picture_and_says_the_same(page, ask, dark,
     swayed = re.search(r"(\d+) of them, in orange", markup)
     answer = ask(
         page,
-        f"{_WAIT} const box = document.querySelector('.live').getBoundingClientRect();"
+        f"{WAIT} const box = document.querySelector('.live').getBoundingClientRect();"
         f"const answer = {{still: {_SEEN}, says: {SAYS}, wide: box.width, room: document.body.clientWidth}}",
         dark=dark,
         width=width,
@@ -110,19 +109,12 @@ def test_the_model_replaces_the_still_picture_and_says_the_same(page, ask, dark,
     assert answer["wide"] <= answer["room"]
 
 
-def test_keys_and_the_mouse_move_the_field_and_nobody_listens_at_zero(page, ask):
-    answer = ask(
+def test_keys_the_slider_and_the_button_move_the_field_and_nobody_listens_at_zero(page, ask):
+    right = "await press(0, 'ArrowRight', true);"
+    found = ask(
         page,
-        f"{_WAIT} const point = document.querySelector('.live-point');"
-        "const names = [point.getAttribute('aria-label')];"
-        "const says = []; point.focus(); for (let k = 0; k < 3; k += 1) point.dispatchEvent("
-        "new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true, bubbles: true})); await pause();"
-        f"names.push(point.getAttribute('aria-label')); says.push({SAYS});"
-        "const slider = document.querySelector('.live input'); slider.value = '0';"
-        f"slider.dispatchEvent(new Event('input', {{bubbles: true}})); await pause(); says.push({SAYS});"
-        f"document.querySelector('.live-button').click(); await pause(); says.push({SAYS});"
-        "names.push(point.getAttribute('aria-label')); const answer = {names, says}",
+        f"{WAIT} const answer = [await now()]; {3 * right}answer.push(await now(), await slide(0, 0), await click(0))",
     )
-    assert [re.search(r"at (\S+),", name)[1] for name in answer["names"]] == ["−1.70", "1.30", "−1.70"]
-    assert answer["says"][1].startswith("Nobody listens")
-    assert answer["says"][0] != answer["says"][2]
+    assert [re.search(r"at (\S+),", said)[1] for said in found] == ["−1.70", "1.30", "1.30", "−1.70"]
+    assert found[2].startswith("Nobody listens")
+    assert found[1] != found[3]

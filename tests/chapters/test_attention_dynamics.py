@@ -4,7 +4,10 @@ import numpy as np
 
 from chapters.attention_dynamics import authors
 from chapters.attention_dynamics import drawings as plot
-from tests.chapters.drawings import written
+
+
+def written(figure):
+    return [text.get_text() for ax in figure.axes for text in ax.texts]
 
 
 def test_hopfield_has_three_overlaps_of_each_kind_and_three_attention_values():

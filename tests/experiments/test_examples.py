@@ -1,16 +1,12 @@
 """Which examples are seen, by every loop over batches, of numbers that the size of a batch does not divide."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from experiments import digit_network as network
-from experiments.comparison import training, transient
-from experiments.comparison.tasks import Examples
-from experiments.depth import experiment
+from experiments.comparison import training
 
 
 def test_every_seed_has_an_order_of_its_own_in_which_all_examples_come_before_one_comes_again():
@@ -20,40 +16,6 @@ def test_every_seed_has_an_order_of_its_own_in_which_all_examples_come_before_on
         assert (plan[:22] != plan[22:]).any()
     np.testing.assert_array_equal(plans[0], plans[1])
     assert (plans[0] != plans[2]).mean() > 0.5
-
-
-def test_windows_of_a_seed_go_from_the_first_character_to_the_last(monkeypatch):
-    text = transient._Text(np.arange(23), np.empty(0), 0.0)
-    monkeypatch.setattr(transient, "text_of", lambda design: text)
-    design = transient.SMOKE._replace(length=4, batch=3, updates=400)
-    first, second = (transient._batches(design, seed)[0] for seed in (1, 2))
-    assert (first.min(), first.max()) == (second.min(), second.max()) == (0, 22)
-    assert (first != second).any(axis=(1, 2)).mean() > 0.9
-
-
-def test_held_out_windows_overlap_by_half_and_leave_out_less_than_a_batch():
-    design = experiment.SMOKE._replace(length=4, batch=3)
-    windows = experiment._windows(design, np.arange(24)).reshape(-1, 5)
-    np.testing.assert_array_equal(windows[:, 0], 2 * np.arange(9))
-    assert (np.diff(windows, axis=1) == 1).all()
-
-
-@pytest.mark.parametrize("program", [training._JaxProgram, training._TorchProgram])
-def test_scores_count_every_example_once(program, monkeypatch):
-    monkeypatch.setattr(training, "_AT_ONCE", 4)
-    rng = np.random.default_rng(0)
-    logits, labels, found = rng.normal(size=(10, 1, 3)), rng.integers(3, size=(10, 1)), np.arange(10) != 8
-
-    def answers(features):
-        return logits[np.asarray(features)], found[np.asarray(features)]
-
-    def in_torch(features):
-        shown, sound = map(torch.tensor, answers(features))
-        return shown, SimpleNamespace(converged=sound)
-
-    fake = SimpleNamespace(predict=(lambda _, features: answers(features), 4), device="cpu")
-    examples = Examples(np.arange(10), labels)
-    assert program.score(fake, in_torch, examples) == training.scored(logits, found, labels)
 
 
 def test_the_network_is_tested_on_every_image():

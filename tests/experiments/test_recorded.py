@@ -1,9 +1,12 @@
-"""The tables that lessons read are those of the whole records."""
+"""The tables that lessons read are those of the whole records, and plans are as they were when records were made."""
+
+import hashlib
 
 import pytest
 
+import spinbook.records
+from experiments import records
 from experiments.comparison import transient_record
-from spinbook import records
 
 TRAINED = {
     "1": "1 update",
@@ -16,11 +19,25 @@ TRAINED = {
 
 
 def test_losses_by_updates_are_those_of_the_record_and_all_of_them():
-    table, record = records.table("losses_by_updates"), transient_record.recorded()
+    table, record = spinbook.records.table("losses_by_updates"), records.of_book("transient")
     found = dict(zip(zip(table["trained"], table["used"], table["seed"], strict=True), table["loss"], strict=True))
     expected = {}
     for row, name in TRAINED.items():
         for use in transient_record.find(record, row)["uses"]:
-            for seed, loss in transient_record.losses(record, transient_record.Place(row, use)).items():
+            for seed, loss in transient_record.losses(record, row, use).items():
                 expected[name, "at rest" if use == "inf" else use, seed] = loss
     assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_accuracies_on_mnist_are_those_of_the_record_and_all_of_them():
+    table = spinbook.records.table("comparison").query("task == 'MNIST'")
+    found = dict(zip(zip(table["module"], table["seed"], strict=True), table["accuracy"], strict=True))
+    runs = [run for run in records.of_book("mnist")["runs"] if run["stage"] == "run"]
+    assert found == pytest.approx({(run["row"], run["seed"]): 1 - run["test"] for run in runs}, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["depth", "mnist"])
+def test_the_words_of_a_plan_are_those_that_its_runs_were_made_by(name):
+    fixed = records.place(name, "plan.md").read_text(encoding="utf-8").split("\n## Changes\n")[0]
+    record, digest = records.of_book(name), hashlib.sha256(fixed.encode()).hexdigest()
+    assert {record["plan"], *(run["plan"] for run in record["runs"])} == {digest}

@@ -3,13 +3,13 @@
 import gzip
 import itertools
 import json
-from importlib import resources
 
 import mpmath
 import numpy as np
 import pytest
 
-from experiments.comparison import experiment, judging, summary
+from experiments import records
+from experiments.comparison import judging, summary
 
 
 def above(t, degrees):
@@ -57,14 +57,14 @@ def test_the_normal_limit_and_the_tail_of_one_degree():
 
 def test_the_share_of_pairs_that_four_heads_win_counted_one_by_one():
     # Claim comparison.heads, from the file of the record and two loops.
-    data = gzip.decompress((resources.files("experiments.comparison") / "comparison.json.gz").read_bytes())
+    data = gzip.decompress(records.place("comparison", "comparison.json.gz").read_bytes())
     rows = {(row["module"], row["task"]): row for row in json.loads(data)["rows"]}
     four, one = (
         [run["accuracy"] for run in rows[f"naive spins, one step, {heads}", "digits"]["runs"] if not run["failure"]]
         for heads in ("4 heads", "1 head")
     )
     share = sum((a > b) + (a == b) / 2 for a, b in itertools.product(four, one)) / (len(four) * len(one))
-    summaries = summary.summarize(experiment.recorded())
+    summaries = summary.summarize(records.of_book("comparison"))
     found = summary.wins(
         *(summary.find(summaries, f"naive spins, one step, {heads}", "digits") for heads in ("4 heads", "1 head"))
     )

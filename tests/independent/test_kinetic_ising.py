@@ -28,18 +28,13 @@ def edge(mean_of_a_spin, width):
     return MU / X * gaussian_mean(lambda z: mean_of_a_spin(X + width * z)) - 1
 
 
-def mean_square(mean_of_a_spin, beta, reaction, width):
-    """q = <m^2> over uniform fields and normal couplings, at zero magnetization.
+def mean_square(beta, width):
+    """q = <m^2> of m = tanh(beta h) over uniform fields and normal couplings, at zero magnetization.
 
-    With beta h = artanh m + r m the integral of m^2 over h is (artanh m - m + r m^3 / 3) / beta, at both ends.
+    The integral of m^2 over h is h - m / beta, at both ends.
     """
     X, _, _ = constants()
-
-    def at_the_edge(z):
-        m = mean_of_a_spin(X + width * z)
-        return (mpmath.atanh(m) - m + reaction * m**3 / 3) / beta
-
-    return gaussian_mean(at_the_edge) / X
+    return gaussian_mean(lambda z: X + width * z - mpmath.tanh(beta * (X + width * z)) / beta) / X
 
 
 def test_of_the_model():
@@ -57,42 +52,18 @@ def test_without_disorder_it_is_the_logarithm_of_three():
     assert sk.critical_beta(**{**SYSTEM, "coupling_std": 0.0}) == pytest.approx(float(mpmath.log(3)), abs=1e-12)
 
 
-def spin(h, beta, reaction):
-    """m = tanh(beta h - r m), whose left side grows faster: one root."""
-    m = mpmath.tanh(beta * h / (1 + reaction))
-    for _ in range(8 if reaction else 0):
-        t = mpmath.tanh(beta * h - reaction * m)
-        m -= (m - t) / (1 + reaction * (1 - t * t))
-    return m
-
-
-def critical(strength, bracket):
-    """Where M = 0 loses its stability, with the reaction strength * beta^2 sigma^2 (1 - q) of TAP, or none."""
+def test_of_the_naive_theory():
+    # Its fields have the variance sigma^2 q.
     sigma = constants()[2]
 
-    def system(beta, q):
-        reaction = strength * beta**2 * sigma**2 * (1 - q)
-        return reaction, sigma * mpmath.sqrt(q), lambda h: spin(h, beta, reaction)
-
-    def own(beta):
-        def gap(q):
-            reaction, width, m = system(beta, q)
-            return mean_square(m, beta, reaction, width) - q
-
-        return mpmath.findroot(gap, (mpmath.mpf("0.08"), mpmath.mpf("0.09")), solver="secant", tol=1e-34)
+    def width(beta):
+        guess = (mpmath.mpf("0.08"), mpmath.mpf("0.09"))
+        q = mpmath.findroot(lambda q: mean_square(beta, sigma * mpmath.sqrt(q)) - q, guess, solver="secant", tol=1e-34)
+        return sigma * mpmath.sqrt(q)
 
     def gap(beta):
-        _, width, m = system(beta, own(beta))
-        return edge(m, width)
+        return edge(lambda h: mpmath.tanh(beta * h), width(beta))
 
-    return mpmath.findroot(gap, bracket, solver="secant", tol=1e-30)
-
-
-@pytest.mark.parametrize(
-    ("strength", "bracket", "of_the_library"),
-    [(0, (1.099, 1.100), sk.naive_critical_beta), (1, (1.1108, 1.1110), sk.tap_critical_beta)],
-)
-def test_of_the_mean_field_theories(strength, bracket, of_the_library):
     with mpmath.workdps(20):
-        beta = critical(strength, tuple(map(mpmath.mpf, bracket)))
-    assert of_the_library(**SYSTEM) == pytest.approx(float(beta), abs=1e-12)
+        beta = mpmath.findroot(gap, (mpmath.mpf("1.099"), mpmath.mpf("1.100")), solver="secant", tol=1e-30)
+    assert sk.naive_critical_beta(**SYSTEM) == pytest.approx(float(beta), abs=1e-12)

@@ -9,15 +9,11 @@ import torch
 from spinbook import sphere
 from spinbook.free_energy import sampling
 
-HALF = pytest.mark.half_precision
 
-
-@pytest.mark.parametrize(
-    "field", [pytest.param(np.full(6, 150, "f2"), marks=HALF), np.full(6, 1e20, "f4"), np.full(6, 3e38, "f4")]
-)
+@pytest.mark.parametrize("field", [np.full(6, 1e20, "f4"), np.full(6, 3e38, "f4")])
 def test_a_spin_in_a_field_beyond_all_squares_points_along_it(field):
     s = np.asarray(sphere.sample(jax.random.key(0), field, beta=1.0), float)
-    assert s == pytest.approx(sphere.radius(6) / np.sqrt(6) * np.ones(6), abs=0.2 if field.dtype == "f2" else 1e-6)
+    assert s == pytest.approx(sphere.radius(6) / np.sqrt(6) * np.ones(6), abs=1e-6)
 
 
 def test_strong_fields_leave_the_width_of_their_cone():
@@ -40,22 +36,12 @@ def test_a_strong_field_holds_the_unit_spins_of_the_saddle_point_too():
     assert abs(float(across.mean()) - 2) < 4 * (2 / 4000) ** 0.5
 
 
+@pytest.mark.documented_nan
 def test_what_is_not_a_number_ends_a_sampler_under_a_trace():
     fields = jnp.array([[1.0, 0, 0], [jnp.nan, 0, 0]])
     s = jax.jit(lambda h: sphere.sample(jax.random.key(0), h, beta=1.0))(fields)
     assert np.isfinite(s[0]).all()
     assert np.isnan(s[1]).all()
-
-
-@pytest.mark.parametrize("dtype", [pytest.param(np.float16, marks=HALF), jnp.bfloat16])
-def test_half_precision_gives_what_double_rounds_to(dtype):
-    h = np.array([0.5, 3.0, -4.0, 1.0])
-    rounded = jnp.asarray(h, dtype)
-    for function in (sphere.log_partition, sphere.magnetization, sphere.covariance):
-        exact = np.asarray(function(np.asarray(rounded, np.float64), beta=1.0))
-        found = function(rounded, beta=1.0)
-        assert found.dtype == dtype
-        assert np.asarray(found, float) == pytest.approx(exact, rel=2 * float(jnp.finfo(dtype).eps), abs=1e-3)
 
 
 def test_inputs_of_any_size_have_the_direction_they_have():

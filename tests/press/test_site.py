@@ -66,7 +66,7 @@ def test_the_archive_of_a_figure_can_be_understood_alone(built: ToyBook) -> None
     with zipfile.ZipFile(built.path("_build/html/figures/probe-line/probe-line.zip")) as archive:
         names = {name.removeprefix("probe-line/") for name in archive.namelist()}
         readme = archive.read("probe-line/README.txt").decode()
-    assert {"README.txt", "figure.json", "probe-line.png", "probe-line.pdf", "probe-line.csv"} <= names
+    assert names == {"README.txt", "figure.json", "probe-line.svg", "probe-line.pdf", "probe-line.csv"}
     assert "It shows 20 points" in readme
     assert "@misc{walks:probe-line," in readme
     assert "CC BY 4.0" in readme
@@ -159,7 +159,7 @@ def test_the_same_material_is_not_rendered_again(built: ToyBook) -> None:
     built.edit(LESSON, "The end.", "That is all.")
     assert render._key(built.root, _results(built)) != key
     built.path(LESSON).write_text(text)
-    failure = execute.Failure("probe", 2, "ValueError", "")
+    failure = execute.Failure("probe", 2, "ValueError")
     assert render.render(built.root, {}, [failure]) == render.Site([], rendered=False, kept=True)
 
 
@@ -188,8 +188,11 @@ def test_a_run_of_other_code_is_no_run_of_the_page(copy: ToyBook) -> None:
 def test_pictures_beside_a_page_are_staged_and_editors_files_are_not(copy: ToyBook, tmp_path: Path) -> None:
     copy.path("notebooks/seen.svg").write_text("<svg/>")
     copy.path("book/.#index.md").write_text("draft")
+    (plan := copy.path("records/probe/plan.md")).parent.mkdir(parents=True)
+    plan.write_text("# A plan\n")
     stage = render.stage_book(copy.root, tmp_path / "stage", _results(copy))
     assert (stage / "notebooks/seen.svg").is_file()
+    assert (stage / "records/probe/plan.md").is_file()
     assert not (stage / "book/.#index.md").exists()
     contents = (stage / "_toc.yml").read_text()
     assert "book/ledger/probe" in contents
@@ -197,7 +200,7 @@ def test_pictures_beside_a_page_are_staged_and_editors_files_are_not(copy: ToyBo
 
 
 def test_a_page_without_a_result_says_why(copy: ToyBook, tmp_path: Path) -> None:
-    failure = execute.Failure("probe", 3, "NameError: `x`", "")
+    failure = execute.Failure("probe", 3, "NameError: `x`")
     results = {"audits/probe": _results(copy)["audits/probe"]}
     stage = render.stage_book(copy.root, tmp_path / "stage", results, [failure])
     (cell,) = nbformat.read(stage / "notebooks/probe.ipynb", as_version=4).cells
@@ -238,12 +241,12 @@ def test_broken_links_and_outside_loads_are_named(tmp_path: Path) -> None:
 
 
 def test_expressions_are_found_by_the_number_of_cells_above() -> None:
-    def kept(expression: str, text: str, status: str = "ok") -> dict[str, object]:
-        return {"expression": expression, "result": {"status": status, "data": {"text/plain": text}}}
+    def kept(expression: str, text: str) -> dict[str, object]:
+        return {"expression": expression, "result": {"status": "ok", "data": {"text/plain": text}}}
 
     first = nbformat.v4.new_markdown_cell("", metadata={"user_expressions": [kept("a", "1")]})
     code = nbformat.v4.new_code_cell("", metadata={"user_expressions": [kept("a", "'x \\'y\\''")]})
-    after = nbformat.v4.new_markdown_cell("", metadata={"user_expressions": [kept("b", "2.0"), kept("c", "", "error")]})
+    after = nbformat.v4.new_markdown_cell("", metadata={"user_expressions": [kept("b", "2.0")]})
     executed = nbformat.v4.new_notebook(cells=[first, code, after])
     assert onpage.expressions(executed) == [{"a": "1"}, {"a": "x 'y'", "b": "2.0"}]
 

@@ -2,43 +2,27 @@
 
 ``fluctuations.tap_field`` is the same arithmetic with the D x D matrices multiplied out; tests hold both together.
 Couplings are (N, N) or, for slices of the components, (H, N, N); magnetizations and fields are (N, D).
-
-Functions here take their arguments without checks; their callers have checked them.
 """
-
-from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from spinbook import sphere
-from spinbook.sphere import Response
-
-__all__ = ["coupling_matrices", "covariance", "second_order_magnetization", "tap_field"]
 
 
-def coupling_matrices(couplings: Float[Array, "*heads N N"], dim: int) -> Float[Array, "N N D D"]:
+def coupling_matrices(couplings, dim):
     """J_ij as D x D matrices: diagonal, with the number J^h_ij at every component of head h."""
     J = couplings[None] if couplings.ndim == 2 else couplings
     diagonal = jnp.repeat(jnp.moveaxis(J, 0, -1), dim // len(J), axis=-1)
     return diagonal[..., None] * jnp.eye(dim, dtype=J.dtype)[None, None]
 
 
-def covariance(field: Float[Array, " D"], beta: Array, response: Response) -> Float[Array, "D D"]:
+def covariance(field, beta, response):
     """Var = (1 / beta) dphi/dh, of a spin in the effective field h."""
     return jax.jacfwd(lambda h: response(h, beta))(field) / beta
 
 
-def second_order_magnetization(
-    effective_fields: Float[Array, "N D"],
-    magnetizations: Float[Array, "N D"],
-    couplings: Float[Array, "*heads N N"],
-    fields: Float[Array, "N D"],
-    *,
-    beta: Array,
-    response: Response = sphere.exact,
-) -> Float[Array, "N D"]:
+def second_order_magnetization(effective_fields, magnetizations, couplings, fields, *, beta, response=sphere.exact):
     """d^2 m_i / da^2 = sum_ab phi''_ab(theta_i) E[dh_a dh_b], dh = x_i + sum_j J_ij s_j - theta_i.
 
     The s_j are independent spins with the means m_j = ``magnetizations``, so that E[dh dh^T] = v v^T + sum_j J_ij Var_j
@@ -47,7 +31,7 @@ def second_order_magnetization(
     J = coupling_matrices(couplings, fields.shape[-1])
     Var = jax.vmap(lambda m: covariance(response.inverse(m, beta), beta, response))(magnetizations)
 
-    def change(theta: Array, x: Array, J: Array) -> Array:
+    def change(theta, x, J):
         v = x + jnp.einsum("jab,jb->a", J, magnetizations) - theta
         second_moment = jnp.outer(v, v) + jnp.einsum("jab,jbc,jdc->ad", J, Var, J)
         return jnp.einsum("cab,ab->c", jax.hessian(lambda h: response(h, beta))(theta), second_moment)
@@ -55,24 +39,14 @@ def second_order_magnetization(
     return jax.vmap(change)(effective_fields, fields, J)
 
 
-def tap_field(
-    effective_fields: Float[Array, "N D"],
-    magnetizations: Float[Array, "N D"],
-    couplings: Float[Array, "*heads N N"],
-    fields: Float[Array, "N D"],
-    *,
-    beta: Array,
-    response: Response = sphere.exact,
-) -> Float[Array, "N D"]:
+def tap_field(effective_fields, magnetizations, couplings, fields, *, beta, response=sphere.exact):
     """theta_i = x_i + sum_j J_ij m_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2: the right side, at theta = the left one.
 
     Source: Bal (2023), label ftheta. For ``sphere.exact`` this is what ``mean_field.tap_step`` solves; for
     ``sphere.large_d`` the trace of the covariances is their own, as with ``fluctuations.of_senders_untied``.
     """
-    J = coupling_matrices(couplings, fields.shape[-1])
-    change = second_order_magnetization(
-        effective_fields, magnetizations, couplings, fields, beta=beta, response=response
-    )
+    J, systems = coupling_matrices(couplings, fields.shape[-1]), (effective_fields, magnetizations, couplings, fields)
+    change = second_order_magnetization(*systems, beta=beta, response=response)
     Var = jax.vmap(lambda theta: covariance(theta, beta, response))(effective_fields)
     onsager = jnp.linalg.solve(beta * Var, change[..., None])[..., 0] / 2
     return fields + jnp.einsum("ijab,jb->ia", J, magnetizations) + onsager

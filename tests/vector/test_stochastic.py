@@ -29,20 +29,6 @@ def test_a_step_has_the_mean_of_the_field_that_the_spins_before_make(system):
     assert np.all(np.abs(new.mean(axis=0) - sphere.magnetization(field, beta=1.3)) < 5 * error)
 
 
-def test_without_couplings_nothing_is_correlated_but_a_spin_with_itself(system):
-    _, x, _ = system(3, 4)
-    options = {"beta": 1.0, "steps": 40, "transient": 1, "correlations": True}
-    run = stochastic.simulate(jax.random.key(1), start(320, 3, 4), np.zeros((3, 3)), x, **options)
-    m = np.asarray(sphere.magnetization(x, beta=1.0))
-    assert np.all(np.abs(run.magnetizations - m) < 6 * run.magnetization_standard_errors)
-    # |s|^2 is R^2 = 1 for certain; Student's t with 15 degrees of freedom for the others.
-    assert np.all(
-        np.abs(run.correlations - np.diag(1 - np.sum(m**2, 1)))
-        < 7 * np.asarray(run.correlation_standard_errors) + 1e-12
-    )
-    assert np.all(np.abs(run.delayed_correlations) < 7 * np.asarray(run.delayed_correlation_standard_errors))
-
-
 def test_a_spin_and_its_exact_response_have_the_same_correlation_with_the_state_before(system):
     # For any function g of the state before, E[s_i . g] = E[phi(h_i) . g].
     J, x, _ = system(4, 6, strength=0.8)

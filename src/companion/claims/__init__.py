@@ -4,55 +4,11 @@
 or ``book/checks/NAME.py`` measures, and sees no declaration; ``judge`` compares, when pages are made.
 """
 
+# ruff: noqa: F401  # What the rest of the press, and checks, take from here.
 from __future__ import annotations
 
-from companion.claims.judge import Judgement, Measurement, allowed, expected, factor, judge
+from companion.claims.judge import Measurement, factor, judge
 from companion.claims.measure import RECORD, note, of_cell, recorded
-from companion.claims.model import (
-    KINDS,
-    OWN,
-    OWN_VERDICTS,
-    UNDECIDED,
-    VERDICTS,
-    Claim,
-    Comparison,
-    Item,
-)
-from companion.claims.read import check, check_book, declared, figures, items, lines, of_book
+from companion.claims.model import FAILED, KINDS, OWN, VERDICTS, WORDS, Claim
+from companion.claims.read import check, check_book, declared, figures, files, items, of_book
 from companion.claims.words import QUOTED, among, anchor_of, expectation_of, format_value, line, sentence, with_error
-
-__all__ = [
-    "KINDS",
-    "OWN",
-    "OWN_VERDICTS",
-    "QUOTED",
-    "RECORD",
-    "UNDECIDED",
-    "VERDICTS",
-    "Claim",
-    "Comparison",
-    "Item",
-    "Judgement",
-    "Measurement",
-    "allowed",
-    "among",
-    "anchor_of",
-    "check",
-    "check_book",
-    "declared",
-    "expectation_of",
-    "expected",
-    "factor",
-    "figures",
-    "format_value",
-    "items",
-    "judge",
-    "line",
-    "lines",
-    "note",
-    "of_book",
-    "of_cell",
-    "recorded",
-    "sentence",
-    "with_error",
-]

@@ -14,26 +14,29 @@ from companion.claims.judge import Judgement, Measurement, allowed, expected, fa
 from companion.claims.measure import recorded
 from companion.claims.model import Claim
 from companion.claims.words import QUOTED, format_value
+from companion.manuscript import spaced
 
 Entry = dict[str, Any]
 """A claim as ``_build/claims.json`` holds it."""
 
 
-def collect(root: Path, results: Mapping[str, Path], chapters: Sequence[str] | None = None) -> list[Entry]:
-    """The claims of ``chapters`` (default: all) judged by the measurements in the folders of ``results``, one a page.
+def collect(root: Path, results: Mapping[str, Path]) -> list[Entry]:
+    """The claims of all chapters judged by the measurements in the folders of ``results``, one a page.
 
     A page without a result has measured nothing: its claims do not hold. Retired claims are left out.
     """
     works, entries = project.references(root), []
-    for claims in _by_chapter(root, chapters).values():
-        measured = {id: (page, value) for page, id, value in _measured(claims, results)}
-        seconds = {id: spent for folder in _folders(claims, results).values() for id, spent in _seconds(folder).items()}
+    for chapter, claims in _by_chapter(root).items():
+        measured: dict[str, tuple[str, Measurement]] = {}
+        seconds: dict[str, float] = {}
+        for page in (page for page in (chapter, f"{pages.AUDITS}/{chapter}") if page in results):
+            measured |= {id: (page, value) for id, value in recorded(results[page])}
+            seconds |= _seconds(results[page])
         own = []
         for claim in claims:
             if claim.retired:
                 continue
             page, measurement = measured.get(claim.id, (home(root, claim.chapter), None))
-            measurement = measurement if claim.is_measured else None
             entry = _entry(claim, measurement, judge(claim, measurement), works)
             own.append(entry | {"page": page, "seconds": seconds.get(claim.id)})
         _join_parts(own)
@@ -41,27 +44,10 @@ def collect(root: Path, results: Mapping[str, Path], chapters: Sequence[str] | N
     return entries
 
 
-def problems(
-    root: Path, results: Mapping[str, Path], entries: Sequence[Entry], chapters: Sequence[str] | None = None
-) -> list[str]:
-    """Every reason why a build of ``chapters`` (default: all) whose ledger is ``entries`` must fail, a line each."""
-    declared = _by_chapter(root, chapters)
-    failed = [entry for entry in entries if entry["holds"] is False and entry["chapter"] in declared]
-    found = [f"claim {entry['id']}: {entry['reason']}" for entry in failed]
-    for chapter, claims in declared.items():
-        known = {claim.id: claim for claim in claims}
-        places: dict[str, list[str]] = {}
-        for page, id, _ in _measured(claims, results):
-            places.setdefault(id, []).append(page)
-        for id, on in sorted(places.items()):
-            if len(on) > 1:
-                found.append(f"claim {id}: measured more than once, on {' and '.join(dict.fromkeys(on))}")
-            if id not in known:
-                found.append(f"claim {id}: measured but not declared in book/claims/{chapter}.yml")
-            elif not known[id].is_measured:
-                said = "retired" if known[id].retired else known[id].verdict.replace("-", " ")
-                found.append(f"claim {id}: declared {said}, but measured")
-    return found
+def problems(entries: Sequence[Entry], chapters: Sequence[str]) -> list[str]:
+    """Every reason why a build of ``chapters`` whose ledger is ``entries`` must fail, a line each."""
+    failed = [entry for entry in entries if entry["holds"] is False and entry["chapter"] in chapters]
+    return [f"claim {entry['id']}: {entry['reason']}" for entry in failed]
 
 
 def retired(root: Path, chapters: Sequence[str] | None = None) -> list[Entry]:
@@ -71,8 +57,8 @@ def retired(root: Path, chapters: Sequence[str] | None = None) -> list[Entry]:
             "id": claim.id,
             "chapter": claim.chapter,
             "page": home(root, claim.chapter),
-            "says": _plain(claim.says),
-            "reason": _plain(claim.retired),
+            "says": spaced(claim.says),
+            "reason": spaced(claim.retired),
             "was": list(claim.was),
         }
         for claims in _by_chapter(root, chapters).values()
@@ -115,23 +101,12 @@ def quoted(text: str, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, Mapp
         raise ValueError(f"{id}: {form!r} is no format of the number {value}") from error
 
 
-def _by_chapter(root: Path, chapters: Sequence[str] | None) -> dict[str, list[Claim]]:
+def _by_chapter(root: Path, chapters: Sequence[str] | None = None) -> dict[str, list[Claim]]:
     """The claims of every chapter, in the order of the book."""
     declared = {path.stem: path for path in read.files(root)}
     if chapters is None:
         chapters = [*(pages.chapters(root) if (root / "_toc.yml").is_file() else ()), *declared]
     return {name: read.declared(declared[name]) for name in chapters if name in declared}
-
-
-def _folders(claims: Sequence[Claim], results: Mapping[str, Path]) -> dict[str, Path]:
-    """The results of the pages of a chapter, by page: the lesson's, and then the audit's."""
-    chapter = claims[0].chapter if claims else ""
-    return {page: results[page] for page in (chapter, f"{pages.AUDITS}/{chapter}") if page in results}
-
-
-def _measured(claims: Sequence[Claim], results: Mapping[str, Path]) -> list[tuple[str, str, Measurement]]:
-    folders = _folders(claims, results)
-    return [(page, id, value) for page, folder in folders.items() for id, value in recorded(folder)]
 
 
 def _entry(
@@ -146,14 +121,14 @@ def _entry(
         "id": claim.id,
         "chapter": claim.chapter,
         "page": "",
-        "says": _plain(claim.says),
+        "says": spaced(claim.says),
         "kind": claim.kind,
         "verdict": claim.verdict,
         "holds": judgement.holds,
         "reason": judgement.reason,
-        "because": _plain(claim.because) or None,
+        "because": spaced(claim.because) or None,
         "source": {"key": key, "where": claim.source.get("where"), "version": work.get("version")},
-        "quote": _plain(claim.source.get("quote", "")) or None,
+        "quote": spaced(claim.source.get("quote", "")) or None,
         "state": claim.source.get("state", "standing") if claim.source else None,
         "superseded": work.get("superseded"),
         "external": key is not None and work.get("keywords") != "source",
@@ -190,7 +165,7 @@ def _other(says: str, given: Any, gap: float | None, bound: float | None) -> dic
     value, uncertainty = given if isinstance(given, tuple) else (given, None)
     diverges = value is not None and not math.isfinite(value)
     return {
-        "says": _plain(says) or None,
+        "says": spaced(says) or None,
         # JSON has no word for what diverges.
         "value": None if diverges else value,
         "uncertainty": uncertainty if uncertainty is not None and math.isfinite(uncertainty) else None,
@@ -207,10 +182,6 @@ def _join_parts(entries: Sequence[Entry]) -> None:
         failed = [part for part in entry["parts"] if known[part]["holds"] is False]
         if entry["parts"]:
             entry["holds"], entry["reason"] = not failed, ", ".join(f"{part} does not hold" for part in failed)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _seconds(folder: Path) -> dict[str, float]:

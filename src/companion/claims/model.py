@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
 """What is compared. ``own`` is a result of the book and never counts among those of the sources."""
@@ -29,7 +29,33 @@ OWN = "own"
 UNDECIDED = "undecided"
 OWN_VERDICTS = ("result", "exploratory")
 """Of the book's own claims: planned or derived beforehand, and repeated; or unplanned."""
-VERDICTS = ("reproduced", "partly", "corrected", "not-reproduced", UNDECIDED, "not-attempted", *OWN_VERDICTS)
+
+
+class Words(NamedTuple):
+    """How the site writes a verdict: its mark, the heading of its list, and what a sentence and a legend say."""
+
+    mark: str
+    heading: str
+    sentence: str = ""
+    legend: str = ""
+
+
+FAILED = "failed"
+WORDS: Mapping[str, Words] = {
+    FAILED: Words("!", "Not confirmed in this build"),
+    "reproduced": Words("✓", "What held", "held as printed", "as the source says"),
+    "partly": Words("◐", "What held in part", "held in part"),
+    "corrected": Words("✎", "What did not hold as printed, and is corrected", "{were} corrected"),
+    "not-reproduced": Words("✗", "What did not hold", "{were} not reproduced", "not as the source says"),
+    UNDECIDED: Words("?", "What the measurement leaves undecided", "{were} left undecided"),
+    "not-attempted": Words("–", "Not attempted", "{were} not attempted"),
+    "result": Words(
+        "■", "Results of this book, planned or derived beforehand and repeated", legend="a result of this book"
+    ),
+    "exploratory": Words("□", "What this book saw without having planned it", legend="a first look"),
+}
+"""The words of every verdict, in the order of the site; of a claim that its measurement does not confirm first."""
+VERDICTS = tuple(name for name in WORDS if name != FAILED)
 """What is expected of a source's claim, and, last, of the book's own."""
 WIDE = 0.1
 """A bound that is wider than this share of the printed value says why."""
@@ -73,6 +99,11 @@ class Claim:
         return self.id.partition(".")[0]
 
     @property
+    def check(self) -> str:
+        """The name of the function that measures the claim, if one of ``book/checks`` does."""
+        return self.id.partition(".")[2].replace("-", "_")
+
+    @property
     def was(self) -> Sequence[str]:
         """Ids that the claim had before."""
         return self.history.get("was", ())
@@ -86,15 +117,6 @@ class Claim:
     def is_measured(self) -> bool:
         """Whether a page has to measure the claim."""
         return bool(self.verdict) and not self.retired and self.verdict not in _UNMEASURED
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A figure of ours beside the published one that it names as its source, in words; one of the two may be empty."""
-
-    agrees: str
-    differs: str
-    claims: Sequence[str]
 
 
 @dataclass(frozen=True)

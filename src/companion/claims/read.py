@@ -7,7 +7,7 @@ came. No measurement reads these files.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from companion import manuscript
-from companion.claims.model import Claim, Comparison, Item, broken_rules
-from companion.findings import Finding, Findings
+from companion.claims.model import Claim, Item, broken_rules
+from companion.manuscript import Finding, Findings, spaced
 
 Works = Mapping[str, Mapping[str, str]]
 """The entries of ``references.bib`` by key, each with its fields."""
@@ -42,13 +42,10 @@ def of_book(root: Path) -> dict[str, Claim]:
     return {claim.id: claim for path in files(root) for claim in declared(path)}
 
 
-def figures(root: Path) -> dict[str, Comparison]:
-    """How figures of ours differ from published ones, by the id of the figure."""
-    return {
-        id: Comparison(_plain(said.get("agrees", "")), _plain(said.get("differs", "")), said.get("claims", ()))
-        for path in files(root)
-        for id, said in _section(path, "figures").items()
-    }
+def figures(root: Path) -> dict[str, Mapping[str, Any]]:
+    """How figures of ours agree with published ones and differ, and the claims that judge them, by the figure's id."""
+    sections = [_section(path, "figures").items() for path in files(root)]
+    return {id: {"agrees": "", "differs": "", "claims": ()} | said for section in sections for id, said in section}
 
 
 def items(root: Path, key: str) -> list[Item]:
@@ -57,11 +54,11 @@ def items(root: Path, key: str) -> list[Item]:
         Item(
             where=entry["where"],
             kind=entry["kind"],
-            says=_plain(entry["says"]),
+            says=spaced(entry["says"]),
             claims=[name for name in entry.get("answered", ()) if "." in name.partition("#")[0]],
             figures=[name for name in entry.get("answered", ()) if name[0] != "/" and "." not in name],
             pages=[name[1:] for name in entry.get("answered", ()) if name[0] == "/"],
-            because=_plain(entry.get("because", "")),
+            because=spaced(entry.get("because", "")),
         )
         for path in files(root)
         for entry in _section(path, "items").get(key, ())
@@ -71,17 +68,6 @@ def items(root: Path, key: str) -> list[Item]:
 def _section(path: Path, name: str) -> Mapping[str, Any]:
     declared(path)
     return (manuscript.parse(path)[1] or {}).get(name, {})
-
-
-def lines(path: Path) -> dict[str, int]:
-    """The line of each claim of a file that breaks no rule, by id."""
-    if not (known := {claim.id for claim in check(path)[0]}):
-        return {}
-    node, content = manuscript.parse(path)
-    listed = (
-        (at, entry["id"]) for at, entry in enumerate(content["claims"]) if isinstance(entry, dict) and "id" in entry
-    )
-    return {id: _line(node, ["claims", at]) for at, id in listed if id in known}
 
 
 def check(path: Path) -> tuple[list[Claim], list[Finding]]:
@@ -207,25 +193,21 @@ def _wholes(claims: Mapping[int, Claim]) -> _Places:
             yield ["claims", at, "parts"], "expected some that are reproduced and some that are not"
 
 
-def check_book(root: Path, works: Works) -> list[Finding]:
-    """Everything that is wrong with all files together.
+def check_book(root: Path, works: Works, names: Callable[[Claim], _Places] = lambda _: iter(())) -> list[Finding]:
+    """Everything that is wrong with all files together, and what ``names`` finds at places of a claim.
 
     A work that has a ``version`` was read, so that claims quote it; one that is ``superseded`` has claims with a state.
     """
     found: list[Finding] = []
     claims = {path: check(path)[0] for path in files(root)}
-    places = {id: path for path, listed in claims.items() for claim in listed for id in (claim.id, *claim.was)}
+    known = {id for listed in claims.values() for claim in listed for id in (claim.id, *claim.was)}
     standing = {id for listed in claims.values() for one in listed if not one.retired for id in (one.id, *one.was)}
     for path, listed in claims.items():
         found += check(path)[1]
         if not check(path)[1]:
-            wrong = [*_about_works(listed, works), *_about_answers(path, places, standing, works)]
-            wrong += [
-                (["claims", at, "id"], f"expected every id once, got {id} in {places[id].name} too")
-                for at, claim in enumerate(listed)
-                for id in (claim.id, *claim.was)
-                if places[id] != path
-            ]
+            wrong = [*_about_works(listed, works), *_about_answers(path, known, standing, works)]
+            for at, claim in enumerate(listed):
+                wrong += [(["claims", at, *place], message) for place, message in names(claim)]
             found += _findings(path, wrong)
     return sorted(set(found))
 
@@ -258,7 +240,3 @@ def _about_answers(path: Path, known: Collection[str], standing: Collection[str]
             for name in entry.get("answered", ()):
                 if name[0] != "/" and "." in name and name not in known:
                     yield ["items", key, at, "answered"], f"{entry['says']}: expected a claim, got {name}"
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())

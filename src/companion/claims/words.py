@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from companion.claims.judge import Measurement, expected, judge
-from companion.claims.model import OWN, Claim, Value
+from companion.claims.model import FAILED, OWN, WORDS, Claim, Value
+from companion.manuscript import spaced
 from companion.plain import typeset
 
 QUOTED = re.compile(
@@ -81,33 +82,30 @@ def expectation_of(values: Mapping[str, Any]) -> str:
     return format_value(value) if name == "value" else f"{name} {format_value(value)}"
 
 
-def sentence(claim: Claim | None, measurement: Measurement) -> tuple[str, str]:
+def sentence(claim: Claim, measurement: Measurement) -> tuple[str, str]:
     """The state (for the style sheet) and the words of a claim's line."""
-    if claim is None:
-        return "undeclared", f"{plain(measurement)}; no such claim is declared."
     verdict = judge(claim, measurement)
     said = f"{plain(measurement)}, {wanted(claim)}"
     if verdict.gap is not None and not isinstance(measurement.value, bool):
         said += f", gap {verdict.gap:.2g}, bound {verdict.bound:.2g}"
         said += "" if verdict.z is None else f", z {verdict.z:.2g}"
     if verdict.holds is False:
-        return "failed", f"{said}: not confirmed: {verdict.reason}."
+        return FAILED, f"{said}: not confirmed: {verdict.reason}."
     return claim.verdict, f"{said}: {claim.verdict.replace('-', ' ')}."
 
 
-def line(id: str, claim: Claim | None, measurement: Measurement, ledger: str) -> tuple[str, str]:
+def line(claim: Claim, measurement: Measurement, ledger: str) -> tuple[str, str]:
     """The line that a page shows in place of bare numbers, as HTML and as text; ``ledger`` is the address of all."""
     state, said = sentence(claim, measurement)
-    says = " ".join(claim.says.split()) if claim else ""
-    anchor = anchor_of(id)
-    older = "".join(f'<span id="{anchor_of(old)}"></span>' for old in (claim.was if claim else ()))
+    id, says, anchor = claim.id, spaced(claim.says), anchor_of(claim.id)
+    older = "".join(f'<span id="{anchor_of(old)}"></span>' for old in claim.was)
     rival = ""
-    if claim and (claim.rival or claim.found):
+    if claim.rival or claim.found:
         name, words = ("Rival", claim.rival) if claim.rival else ("Control", claim.found["control"])
         rival = f'<span class="book-claim-rival">{name}: {typeset(words)}.</span> '
     markup = (
         f'<div class="book-claim book-claim-{state}" id="{anchor}">{older}'
-        '<span class="book-claim-mark" aria-hidden="true"></span>'
+        f'<span class="book-claim-mark" aria-hidden="true">{WORDS[state].mark}</span>'
         f'<a class="book-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
         f'<span class="book-claim-says">{typeset(says)}</span> {rival}'
         f'<span class="book-claim-outcome">{html.escape(said[0].upper() + said[1:])}</span></div>'

@@ -23,7 +23,7 @@ import nbformat
 
 from companion import check, claims, pages, project
 from companion.claims import ledger
-from companion.findings import Findings
+from companion.manuscript import Findings
 from companion.run import execute, kernel, key, process
 from companion.site import onpage, render
 
@@ -72,12 +72,9 @@ def book(root: Path, only: str | None = None) -> Outcome:
     ``RuntimeError`` if another build is running in this tree.
     """
     root, began = root.resolve(), time.perf_counter()
-    known = pages.chapters(root)
-    if only is not None and only not in known:
-        raise ValueError(f"NAME: expected one of {known}, got {only!r}")
     if findings := check.book(root, only=only):
         raise Findings(findings)
-    with process.orderly(), _lock(root):
+    with _lock(root):
         chapters = {name: pages.load(root, name) for name in pages.names(root)}
         keys = {name: key.key(root, chapter) for name, chapter in chapters.items()}
         records = {name: execute.standing(root, name, keys[name]) for name in chapters}
@@ -99,7 +96,7 @@ def book(root: Path, only: str | None = None) -> Outcome:
         early = None if only or render.stands(root) else first_site
         outcome.failures = _run(root, [chapters[name] for name in outcome.executed], early)
         outcome.problems = [
-            f"chapter {failure.chapter} failed in code cell {failure.cell}: {_without_colours(failure.error)}"
+            f"chapter {failure.chapter} failed in code cell {failure.cell}: {process.colourless(failure.error)}"
             for failure in outcome.failures
         ]
         done, failed = finished(), {failure.chapter for failure in outcome.failures}
@@ -198,7 +195,7 @@ def _failure(root: Path, running: _Running) -> execute.Failure:
         number = -status if status < 0 else status - 128
         how = f"was ended by {signal.Signals(number).name}" if number in set(signal.Signals) else "left no result"
         said = running.log.read_text(encoding="utf-8", errors="replace")[-2000:].strip()
-        return execute.Failure(name, _progress(running), f"its process {how}: {said or 'it said nothing'}", "")
+        return execute.Failure(name, _progress(running), f"its process {how}: {said or 'it said nothing'}")
 
 
 def _collect(
@@ -231,9 +228,7 @@ def _collect(
     for name, content in {"claims": entries, "figures": figures, "status": status}.items():
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         process.write(build / f"{name}.json", text)
-    ids = [figure["id"] for figure in figures]
-    problems = [f"figure {id}: saved on two pages" for id in sorted({id for id in ids if ids.count(id) > 1})]
-    return problems + (ledger.problems(root, results, entries, concerned) if concerned else [])
+    return ledger.problems(entries, concerned)
 
 
 def _figures(root: Path, finished: Sequence[pages.Chapter], entries: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -304,13 +299,8 @@ def _status(
         "claims_held": sum(bool(entry["holds"]) for entry in own),
         "figures": sum(figure["page"] == chapter.name for figure in figures),
         **({name: value for name, value in asdict(record).items() if name != "chapter"} if record else {}),
-        **({"failure": {"cell": failure.cell, "error": _without_colours(failure.error)}} if failure else {}),
+        **({"failure": {"cell": failure.cell, "error": process.colourless(failure.error)}} if failure else {}),
     }
-
-
-def _without_colours(text: str) -> str:
-    """Text without the colours of a terminal."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def _summary(root: Path, outcome: Outcome) -> None:

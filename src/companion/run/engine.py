@@ -11,7 +11,7 @@ import base64
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,19 +28,9 @@ from traitlets.config import Config
 from companion.run import kernel
 from companion.run.key import Checks, expressions, figure_name
 
-_MOST = 100_000
-"""Characters of text that a cell may show."""
-_LONGEST = 2_000
-"""Characters of a line of output."""
-_CUT = f"\n[the output is cut here, after {_MOST // 1000} kB]\n"
-
 
 class Stopped(Exception):
     """A page stopped, for a reason in words."""
-
-    def __init__(self, reason: str, source: str = "") -> None:
-        super().__init__(reason)
-        self.source = source
 
 
 @dataclass
@@ -52,11 +42,8 @@ class Page:
     checks: Checks | None
     variables: Mapping[str, str]
     """Of the kernel's environment."""
-    code: Sequence[str]
-    """The folders of modules."""
-    cwd: Path
-    sockets: str
-    """The beginning of the names of its sockets; "" for ports."""
+    private: Path
+    """A folder for its sockets, and another one in which it runs."""
     ends: float = math.inf
     """The moment at which it is stopped."""
     cell: int = 0
@@ -69,11 +56,7 @@ def execute(notebook: NotebookNode, parameters: Mapping[str, Any], page: Page) -
     """Execute a notebook with papermill, as ``page.notebook``. Raises ``Stopped`` where the page fails."""
     papermill_engines.register(__name__, _Engine)
     names = {"engine_name": __name__, "kernel_name": "python3"}
-    try:
-        papermill.execute_notebook(notebook, None, dict(parameters), **names, progress_bar=False, page=page)
-    finally:
-        for cell in page.notebook.cells if page.notebook else []:
-            cell.get("outputs", []).extend(cell.metadata.pop("raised", []))
+    papermill.execute_notebook(notebook, None, dict(parameters), **names, progress_bar=False, page=page)
 
 
 class _Engine(PapermillEngine):  # type: ignore[misc]
@@ -82,16 +65,15 @@ class _Engine(PapermillEngine):  # type: ignore[misc]
         page.notebook = manager.nb
         # A kernel binds ports that were free a moment before, and dies if another program has taken a port meanwhile.
         # Sockets in a folder of its own are apart from all others.
-        own = {"transport": "ipc", "ip": page.sockets} if page.sockets else {}
         client = _Client(
             manager,
             kernel_name=kernel_name,
             iopub_timeout=60,
             timeout_func=lambda cell: max(1, math.ceil(page.ends - time.monotonic())),
-            config=Config({"KernelManager": own}),
+            config=Config({"KernelManager": {"transport": "ipc", "ip": f"{page.private}/k"}}),
         )
         client.page = page
-        client.execute(env=dict(page.variables), cwd=str(page.cwd))
+        client.execute(env=dict(page.variables), cwd=str(page.private / "cwd"))
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]
@@ -102,7 +84,7 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
         self.page.ends = time.monotonic() + self.page.limit
         # Not by a file that IPython runs at its start: it looks for those with a pattern, in which a folder that has
         # brackets in its name is not found.
-        self.ask(kernel.call("begin", *self.page.code), "at its beginning")
+        self.ask(kernel.call("begin"), "at its beginning")
         super().papermill_execute_cells()
         with_checks = self.page.checks
         if with_checks:
@@ -122,13 +104,11 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
         try:
             super().execute_cell(cell, cell_index)
         except CellExecutionError as error:
-            raise Stopped(f"{error.ename}: {error.evalue}", cell.source) from error
+            raise Stopped(f"{error.ename}: {error.evalue}") from error
         except CellTimeoutError as error:
-            raise self._too_late(cell) from error
+            raise self._too_late() from error
         except DeadKernelError as error:
-            raise Stopped("the kernel died", cell.source) from error
-        if code:
-            _tidy(cell)
+            raise Stopped("the kernel died") from error
         if figure:
             self.ask(kernel.call("take", figure), f"figure {figure}", cell)
             cell.outputs = [one for one in cell.outputs if "image/png" not in one.get("data", {})]
@@ -142,86 +122,33 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
         if wanted := expressions(cell):
             found = [(wish, self.ask(wish, f"{{eval}}`{wish}`", cell)) for wish in wanted]
             cell.metadata["user_expressions"] = [{"expression": wish, "result": result} for wish, result in found]
-        if "raises-exception" in cell.metadata.get("tags", []):
-            # papermill takes every error that it sees for a failure: `execute` brings these back.
-            cell.metadata["raised"] = [one for one in cell.outputs if one.output_type == "error"]
-            cell.outputs = [one for one in cell.outputs if one.output_type != "error"]
 
     def ask(self, expression: str, place: str, cell: NotebookNode | None = None) -> dict[str, Any]:
         """The value of an expression in the kernel, as Jupyter's protocol has it; shows nothing.
 
         Raises ``Stopped`` with the place if the expression raises.
         """
-        source = cell.source if cell else ""
         try:
             asked = self.kc.execute("", silent=True, store_history=False, user_expressions={"": expression})
             reply = self.wait_for_reply(asked, cell or nbformat.v4.new_code_cell())
         except CellTimeoutError as error:
-            raise self._too_late(cell) from error
+            raise self._too_late() from error
         except DeadKernelError as error:
-            raise Stopped(f"{place}: the kernel died", source) from error
+            raise Stopped(f"{place}: the kernel died") from error
         result: dict[str, Any] = reply["content"].get("user_expressions", {}).get("") or reply["content"]
         if result["status"] != "ok":
-            raise Stopped(f"{place}: {result['ename']}: {result['evalue']}", source)
+            raise Stopped(f"{place}: {result['ename']}: {result['evalue']}")
         return result
-
-    def output(self, outs: list[NotebookNode], msg: Any, display_id: Any, cell_index: int) -> NotebookNode | None:
-        """Joins what is printed to what was printed before, up to a length, so that a flood costs its own length."""
-        content, before = msg["content"], None
-        if msg["msg_type"] == "stream" and not self.clear_before_next_output:
-            for one in reversed(outs):
-                if one.output_type != "stream":
-                    break
-                before = one if one.name == content["name"] else before
-        if before is None:
-            before = super().output(outs, msg, display_id, cell_index)
-        else:
-            before.text += content["text"]
-        if before is not None and before.output_type == "stream":
-            before.text = _kept(before.text)
-        return before
 
     def _figure(self, name: str) -> NotebookNode:
         picture = self.page.folder / "figures" / name / f"{name}.png"
         encoded = base64.b64encode(picture.read_bytes()).decode("ascii")
         return nbformat.v4.new_output("display_data", {"image/png": encoded}, metadata={"companion": {"figure": name}})
 
-    def _too_late(self, cell: NotebookNode | None) -> Stopped:
-        limit = f"{self.page.limit:.0f} s, its limit (companion: limit in the front matter)"
-        return Stopped(f"stopped after {limit}", cell.source if cell else "")
+    def _too_late(self) -> Stopped:
+        return Stopped(f"stopped after {self.page.limit:.0f} s, a multiple of its budget")
 
 
 def _text(result: Mapping[str, Any]) -> str:
     """The text of a value that is a string."""
     return str(ast.literal_eval(result["data"]["text/plain"]))
-
-
-def _kept(text: str) -> str:
-    """Text up to the length that is kept; a line that a progress bar wrote over counts as it is seen."""
-    if len(text) <= _MOST:
-        return text
-    text = _seen(text)
-    return text if len(text) <= _MOST else text[:_MOST] + _CUT
-
-
-def _seen(text: str) -> str:
-    """What a terminal shows of lines that are written over."""
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-
-
-def _tidy(cell: NotebookNode) -> None:
-    """Cut what is long in the text of a cell's outputs."""
-    for one in cell.outputs:
-        if one.output_type == "stream":
-            one.text = _short(_seen(one.text))
-        elif "text/plain" in one.get("data", {}):
-            one.data["text/plain"] = _short(_kept(one.data["text/plain"]))
-
-
-def _short(text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    return "\n".join(
-        line if len(line) <= _LONGEST else f"{line[:_LONGEST]} [... {len(line) - _LONGEST} more characters]"
-        for line in text.split("\n")
-    )

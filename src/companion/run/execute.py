@@ -25,10 +25,10 @@ from companion import pages, project
 from companion.run import kernel, process
 from companion.run.key import checks, key, state
 
+_TIMES = 20
+"""So many times its budget a page may take."""
 RECORD = "record.json"
 """What a finished run says of itself, in its folder."""
-_LONGEST_PATH = 90
-"""Bytes of the folder of a kernel's sockets; the system allows some hundred for the path of each."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,6 @@ class Failure:
     chapter: str
     cell: int
     error: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -133,11 +132,9 @@ def run(
 
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel-") as private:
-        cwd = Path(private, "cwd")
-        cwd.mkdir()
-        code = [root / "src"]
+        Path(private, "cwd").mkdir()
         variables = {
-            **kernel.environment(root, Path(private), code, threads),
+            **kernel.environment(root, Path(private), threads),
             "COMPANION_ROOT": str(root),
             "COMPANION_OUT": str(folder),
             "COMPANION_CHAPTER": chapter.chapter,
@@ -149,19 +146,17 @@ def run(
         }
         page = engine.Page(
             folder=folder,
-            limit=limit(chapter),
+            limit=_TIMES * chapter.budget,
             checks=checks(root, chapter),
             variables=variables,
-            code=[str(folder) for folder in code],
-            cwd=cwd,
-            sockets=f"{private}/k" if len(os.fsencode(private)) < _LONGEST_PATH else "",
+            private=Path(private),
         )
         try:
             engine.execute(chapter.notebook, parameters or {}, page)
         except engine.Stopped as stopped:
-            return Failure(chapter.name, page.cell, str(stopped), stopped.source)
+            return Failure(chapter.name, page.cell, str(stopped))
         except Exception as error:  # the kernel never started: still one page's failure, not the book's
-            return Failure(chapter.name, page.cell, repr(error), "")
+            return Failure(chapter.name, page.cell, repr(error))
         finally:
             (folder / "progress").unlink(missing_ok=True)
             if page.notebook is not None:
@@ -169,11 +164,6 @@ def run(
     if facts is not None:
         facts.update(page.facts)
     return None
-
-
-def limit(chapter: pages.Chapter) -> float:
-    """How many seconds a page may take: what its front matter says (``companion: limit``), or ten times its budget."""
-    return chapter.limit or max(10 * chapter.budget, 300.0)
 
 
 def _commit(root: Path) -> str:
@@ -184,7 +174,7 @@ def _commit(root: Path) -> str:
 def _versions(root: Path) -> dict[str, str]:
     """What a page says that it was made with: the library, and the packages that the book's settings name."""
     who, found = project.identity(root), {}
-    for package in project.settings(root).versions:
+    for package in who.versions:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -6,7 +6,6 @@ is not listed here does not reach a page.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import hashlib
 import inspect
@@ -15,13 +14,12 @@ import linecache
 import os
 import platform
 import resource
-import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +61,12 @@ def clean() -> dict[str, str]:
     return {name: os.environ[name] for name in (*_PROGRAMS, *_FOLDERS) if name in os.environ} | _FIXED | compiler()
 
 
-def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -> dict[str, str]:
-    """The variables of a kernel; ``private`` is a folder for settings, in the place of those of the user.
-
-    ``code`` are the folders of modules, before those that are installed.
-    """
+def environment(root: Path, private: Path, threads: int) -> dict[str, str]:
+    """The variables of a kernel; ``private`` is a folder for settings, in the place of those of the user."""
     (private / "matplotlibrc").touch()
     return {
         **clean(),
-        "PYTHONPATH": python_path([*code, Path(__file__).parents[2]]),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
         "IPYTHONDIR": str(private / "ipython"),
         "MATPLOTLIBRC": str(private / "matplotlibrc"),
         **{f"JUPYTER_{kind}_DIR": str(private / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")},
@@ -80,15 +75,6 @@ def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -
         **{f"{library}_NUM_THREADS": str(threads) for library in _THREADS},
         "NPROC": str(threads),
     }
-
-
-def python_path(folders: Sequence[Path]) -> str:
-    """PYTHONPATH of the folders whose names it can hold: no name may have the character that separates them.
-
-    >>> python_path([Path("src"), Path("a" + os.pathsep + "b"), Path("src")])
-    'src'
-    """
-    return os.pathsep.join(path for path in dict.fromkeys(map(str, folders)) if os.pathsep not in path)
 
 
 def _compiled(root: Path) -> Path:
@@ -112,15 +98,12 @@ def call(function: str, *arguments: Any) -> str:
     return f"__import__({__name__!r}, fromlist=[{function!r}]).{function}({given})"
 
 
-def begin(*code: str) -> None:
-    """Before the first cell: warnings are errors, the kernel ends with its parent, results are kept for claims.
-
-    ``code`` are the folders of modules, those among them that PYTHONPATH cannot hold.
-    """
+def begin() -> None:
+    """Before the first cell: warnings are errors, and results are kept for claims."""
     from IPython import get_ipython
 
-    _end_with_parent()
-    sys.path[:0] = [folder for folder in code if folder not in sys.path]
+    # Not by PYTHONPATH, which cannot hold every name of a folder.
+    sys.path.insert(0, str(Path(os.environ["COMPANION_ROOT"], "src")))
     # What a page holds is large, and Python would look through it for rubbish every few moments.
     gc.set_threshold(20_000, 20, 50)
     # A warning in a book is an error; what third parties deprecate among themselves is theirs.
@@ -130,15 +113,6 @@ def begin(*code: str) -> None:
     # Another process was still writing what this one wanted to load, which is then compiled here.
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
     get_ipython().events.register("post_run_cell", _remember)
-
-
-def _end_with_parent() -> None:
-    """Linux kills this process when the one that started it is killed, even while it computes."""
-    if sys.platform == "linux":
-        set_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(set_death_signal, int(signal.SIGKILL), 0, 0, 0)
-        if os.getppid() != int(os.environ.get("JPY_PARENT_PID", os.getppid())):
-            os._exit(1)
 
 
 def _remember(result: Any) -> None:
@@ -180,15 +154,12 @@ def check(path: str, measures: Mapping[str, str], tests: Sequence[str]) -> None:
 
     from companion import claims
 
-    spec = util.spec_from_file_location("checks", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    defined: dict[str, Any] = {"__name__": "checks"}
+    exec(compile(Path(path).read_text(encoding="utf-8"), path, "exec"), defined)
     failed = []
     for name in [*measures, *tests]:
         try:
-            result = _applied(getattr(module, name), get_ipython().user_ns)
+            result = _applied(defined[name], get_ipython().user_ns)
             if name in measures:
                 if not isinstance(result, claims.Measurement):
                     raise TypeError(f"expected a Measurement, got {result!r}")

@@ -20,12 +20,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from companion import claims, manuscript, pages, project
+from companion import claims, manuscript, pages
 from companion.run import kernel
 
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
-_TAGS = ("parameters", "raises-exception", "skip-execution")
-"""Tags that change what a cell does; all others say how it is shown."""
 _PRESS = Path(__file__).resolve().parents[1]
 _RUNS = ("figures.py", "claims/measure.py", "run/engine.py", "run/kernel.py")
 """The modules of the press that decide what a page's result is."""
@@ -51,30 +49,25 @@ class State:
 
 
 def key(root: Path, chapter: pages.Chapter) -> str:
-    """Hexadecimal digest of everything that the result of a page depends on."""
-    return _digest(json.dumps(ingredients(root, chapter), sort_keys=True).encode())
-
-
-def ingredients(root: Path, chapter: pages.Chapter) -> dict[str, Any]:
-    """What the key is made of, by name: to see which part of two keys differs.
+    """Hexadecimal digest of everything that the result of a page depends on.
 
     Raises ``ValueError`` if a data file of the page does not exist.
     """
     if absent := [name for name in chapter.data if not (root / name).is_file()]:
         raise ValueError(f"chapter {chapter.name!r}: data files not found: {absent}")
     of_page = checks(root, chapter)
-    code = [pages.python(source) for source in chapter.code]
-    modules = imported(packages(root), [*code, *([manuscript.text(of_page.path)] if of_page else [])])
-    files = [*modules, *_beside(modules), *([of_page.path] if of_page else []), *(root / name for name in chapter.data)]
-    return {
+    own = [of_page.path] if of_page else []
+    needed = [*files(root, chapter, map(manuscript.text, own)), *own]
+    made_of = {
         "cells": _cells(chapter),
         "claims": sorted(of_page.claims.items()) if of_page else [],
-        "files": {path.relative_to(root).as_posix(): _file_digest(path) for path in sorted(set(files))},
+        "files": {path.relative_to(root).as_posix(): _file_digest(path) for path in sorted(set(needed))},
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
         "python": platform.python_version(),
         "press": [_file_digest(_PRESS / name) for name in _RUNS],
         "compiler": kernel.compiler(),
     }
+    return _digest(json.dumps(made_of, sort_keys=True).encode())
 
 
 def _cells(chapter: pages.Chapter) -> list[Any]:
@@ -83,8 +76,8 @@ def _cells(chapter: pages.Chapter) -> list[Any]:
     cells = [first]
     for cell in chapter.notebook.cells:
         if cell.cell_type == "code":
-            does = [tag for tag in cell.metadata.get("tags", []) if tag in _TAGS]
-            cells.append([[cell.source, does, figure_name(cell), cell.metadata.get("claim")], []])
+            is_parameters = "parameters" in cell.metadata.get("tags", [])
+            cells.append([[cell.source, is_parameters, figure_name(cell), cell.metadata.get("claim")], []])
         cells[-1][1] = sorted({*cells[-1][1], *expressions(cell)})
     return cells
 
@@ -119,21 +112,25 @@ def evaluated(text: str, values: Mapping[str, str]) -> str:
 
 def checks(root: Path, chapter: pages.Chapter) -> Checks | None:
     """The checks of a page; None if it has none."""
-    path = root / "book" / "checks" / f"{chapter.name.replace('-', '_')}.py"
+    path = pages.checks_file(root, chapter.name)
     if not path.is_file():
         return None
     functions = [node.name for node in manuscript.code(path).body if isinstance(node, ast.FunctionDef)]
-    declared = root / "book" / "claims" / f"{chapter.chapter}.yml"
-    ids = [claim.id for claim in claims.declared(declared)] if declared.is_file() else []
-    by_name = {id.partition(".")[2].replace("-", "_"): id for id in ids}
+    by_name = {claim.check: id for id, claim in claims.of_book(root).items() if claim.chapter == chapter.chapter}
     measured = {name: by_name[name] for name in functions if name in by_name}
     return Checks(path, measured, tuple(name for name in functions if name.startswith("test_")))
+
+
+def files(root: Path, chapter: pages.Chapter, more: Iterable[str] = ()) -> list[Path]:
+    """The modules that a page, or ``more`` code, imports, the data of their packages, and those that the page names."""
+    modules = imported(packages(root), [*map(pages.python, chapter.code), *more])
+    return [*modules, *_beside(modules), *(root / name for name in chapter.data)]
 
 
 def packages(root: Path) -> dict[str, Path]:
     """The packages of the repository, by name, without the press: what runs a page is covered by name."""
     found = sorted(path.parent for path in root.glob("src/*/__init__.py"))
-    return {folder.name: folder for folder in found if folder.name != project.MACHINERY}
+    return {folder.name: folder for folder in found if folder.name != "companion"}
 
 
 def imported(within: Mapping[str, Path], codes: Iterable[str]) -> list[Path]:
@@ -150,7 +147,7 @@ def imported(within: Mapping[str, Path], codes: Iterable[str]) -> list[Path]:
                 found[name] = path
                 package = name if path.name == "__init__.py" else name.rpartition(".")[0]
                 try:
-                    waiting.extend(_mentioned(manuscript.text(path), package))
+                    waiting += _mentioned(manuscript.text(path), package)
                 except SyntaxError:
                     manuscript.code(path)  # which names the file
             seen.add(name)
@@ -158,7 +155,7 @@ def imported(within: Mapping[str, Path], codes: Iterable[str]) -> list[Path]:
 
 
 @cache
-def _mentioned(code: str, package: str) -> tuple[str, ...]:
+def _mentioned(code: str, package: str) -> list[str]:
     """Dotted names that might be modules; those of relative imports are names within ``package``, if there is one."""
     found = []
     for node in ast.walk(ast.parse(code)):
@@ -169,11 +166,7 @@ def _mentioned(code: str, package: str) -> tuple[str, ...]:
             if node.level:
                 base = ".".join([package.rsplit(".", node.level - 1)[0], *([base] if base else [])])
             found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("style.use"):
-            # matplotlib looks for the style "package.name" beside the modules of the package.
-            texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
-            found += [str(text).rpartition(".")[0] for text in texts if "." in str(text)]
-    return tuple(dict.fromkeys(found))
+    return found
 
 
 def _module_file(within: Mapping[str, Path], name: str) -> Path | None:
@@ -186,16 +179,16 @@ def _module_file(within: Mapping[str, Path], name: str) -> Path | None:
 
 def _beside(modules: Iterable[Path]) -> list[Path]:
     """The data files of the packages among ``modules``: what lies in their folders and is neither code nor hidden."""
-    found: list[Path] = []
-    waiting = [path.parent for path in modules if path.name == "__init__.py"]
-    while waiting:
-        for path in manuscript.listed(waiting.pop(), "*"):
-            if path.is_dir():
-                # A package of its own counts where it is imported.
-                waiting += [] if (path / "__init__.py").is_file() else [path]
-            elif path.suffix != ".py":
-                found.append(path)
+    found = []
+    for package in (path.parent for path in modules if path.name == "__init__.py"):
+        files = (path for path in manuscript.listed(package, "**/*") if path.is_file() and path.suffix != ".py")
+        # A package of its own counts where it is imported.
+        found += [path for path in files if _package(path) == package]
     return found
+
+
+def _package(path: Path) -> Path:
+    return next(folder for folder in path.parents if (folder / "__init__.py").is_file())
 
 
 def _file_digest(path: Path) -> str:
@@ -209,13 +202,11 @@ def _digest(content: bytes) -> str:
 def state(root: Path) -> State:
     """The commit of the tree, and whether tracked or new files differ from it.
 
-    ("unknown", True) where the tree is not the root of a git repository whose commit holds this book, such as an export
-    inside the repository of something else.
+    ("unknown", True) where the tree is not the root of a git repository, such as an export in that of something else.
     """
     try:
         if not Path(_git(root, "rev-parse", "--show-toplevel")).samefile(root):
             return State("unknown", True)
-        _git(root, "cat-file", "-e", "HEAD:_toc.yml")
         return State(_git(root, "rev-parse", "HEAD"), bool(_git(root, "status", "--porcelain")))
     except (OSError, subprocess.CalledProcessError):
         return State("unknown", True)

@@ -6,19 +6,18 @@ reads the end of the file, kills its own children and ends. POSIX only.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import psutil
@@ -71,27 +70,6 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-@contextmanager
-def orderly() -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and a closed terminal raise ``KeyboardInterrupt(number)``, so that children are ended.
-
-    A signal that is ignored, as nohup has it, stays ignored.
-    """
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    main = threading.current_thread() is threading.main_thread()
-    heeded = [number for number in numbers if main and signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def tie() -> None:
     """In a child that ``start`` started: end, and end its own children, when the parent is gone or asks for it."""
     line = os.dup(0)
@@ -130,6 +108,11 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def colourless(text: str) -> str:
+    """Text without the colours of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
 def write(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8; at every moment ``path`` has either its old content or all of the new one."""
     draft = path.with_name(f".{path.name}.draft")
@@ -138,29 +121,13 @@ def write(path: Path, text: str) -> None:
 
 
 def put(new: Path, target: Path) -> None:
-    """Put the folder ``new`` in the place of ``target``: a reader sees the old folder or the new one, whole.
-
-    Where the system cannot exchange two folders in one step there is a moment without ``target``.
-    """
+    """Put the folder ``new`` in the place of ``target``, whole; for a moment between the two there is neither."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    if target.is_dir() and not target.is_symlink() and _exchange(new, target):
-        remove(new)
-    else:
-        remove(target)
-        new.rename(target)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two paths in one step; False where the system or the file system cannot."""
-    library = ctypes.CDLL(None, use_errno=True)
-    names = os.fsencode(one), os.fsencode(other)
-    exchange = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
-    if sys.platform == "linux" and hasattr(library, "renameat2"):
-        here = -100  # AT_FDCWD: relative names are relative to the current folder
-        return bool(library.renameat2(here, names[0], here, names[1], exchange) == 0)
-    if sys.platform == "darwin" and hasattr(library, "renamex_np"):
-        return bool(library.renamex_np(*names, exchange) == 0)
-    return False
+    old = new.with_name(f"{new.name}.old")
+    if target.exists():
+        target.rename(old)
+    new.rename(target)
+    remove(old)
 
 
 if __name__ == "__main__":

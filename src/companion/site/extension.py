@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,25 @@ from sphinx.domains.std import StandardDomain
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from companion import pages, project
-from companion.site import facts, figures, ledger, packed, reference
+from companion.site import figures, ledger, packed, reference
 from companion.site.onpage import fill
 
 _DIRECTIVES = {
     "audit-report": ledger.AuditReport,
     "chapter-cards": figures.ChapterCards,
-    "chapter-status": facts.ChapterStatus,
+    "chapter-status": figures.ChapterStatus,
     "claims-ledger": ledger.ClaimsLedger,
     "corrections": ledger.Corrections,
     "figure-gallery": figures.FigureGallery,
     "from-library": figures.FromLibrary,
     "live": figures.Live,
     "page-claims": ledger.PageClaims,
-    "page-facts": facts.PageFacts,
-    "provenance": facts.Provenance,
+    "page-facts": figures.PageFacts,
+    "provenance": figures.Provenance,
     "published-figure": figures.PublishedFigure,
     "source-items": ledger.SourceItems,
 }
-_ROLES = {"checked": ledger.Checked(), "measured": ledger.Measured(), "siteurl": facts.SiteUrl()}
+_ROLES = {"checked": ledger.Checked(), "measured": ledger.Measured(), "siteurl": figures.SiteUrl()}
 _UNDECLARED = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering")
 """They work before and after the pages are read, and do not declare that these may be read side by side."""
 
@@ -41,7 +40,6 @@ _UNDECLARED = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering")
 def _serve(app: Sphinx, config: Config) -> None:
     """The style sheet, script and MathJax of the press, and what the book has in ``book/_static``."""
     folders = (Path(__file__).resolve().parents[1] / "static", Path(config.companion_root) / "book" / "_static")
-    config.exclude_patterns += ["**/*~", "**/#*#", "**/*.sw[op]"]
     config.html_static_path += [str(folder) for folder in folders if folder.is_dir()]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
@@ -100,15 +98,14 @@ def _finish(app: Sphinx, pagename: str, templatename: str, context: dict[str, An
     # Without it the theme writes an empty mode, and complains of that in the console of every new reader.
     context.setdefault("default_mode", "auto")
     _neighbours(root, pagename, context)
-    branch = project.identity(root).ref
-    exchange = {"index.md": "book/index.md", f"{pagename}.ipynb": f"{pagename}.md"}
+    edit = f"/edit/{project.identity(root).ref}/"
+    exchange = {f"{edit}index.md": f"{edit}book/index.md", f"{edit}{pagename}.ipynb": f"{edit}{pagename}.md"}
     if file := reference.source(root, pagename):
-        exchange[f"{pagename}.rst"] = file
-    _edit(context.get("header_buttons", []), f"/edit/{branch}/", exchange)
+        exchange[f"{edit}{pagename}.rst"] = f"{edit}{file}"
     # The notebooks that run alone are in a branch of their own, to which the workflow pushes them.
-    if pagename.startswith("notebooks/"):
-        file = f"{pagename.removeprefix('notebooks/')}.ipynb"
-        _edit(context.get("header_buttons", []), f"/blob/{branch}/notebooks/", {file: f"../../{NOTEBOOKS}/{file}"})
+    packed_page = f"{pagename.removeprefix('notebooks/')}.ipynb"
+    exchange[f"{edit.replace('edit', 'blob', 1)}notebooks/{packed_page}"] = f"/blob/{NOTEBOOKS}/{packed_page}"
+    _edit(context.get("header_buttons", []), exchange)
     loaded = context.get("script_files", [])
     context["script_files"] = [
         script
@@ -135,17 +132,13 @@ def _neighbours(root: Path, pagename: str, context: dict[str, Any]) -> None:
             context[side] = {"title": title, "link": context["pathto"](page)}
 
 
-def _edit(buttons: list[dict[str, Any]], start: str, exchange: dict[str, str]) -> None:
+def _edit(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> None:
+    """Exchange the ends of the addresses of buttons, and of those below them."""
     for button in buttons:
-        address, edit, file = str(button.get("url", "")).rpartition(start)
-        if edit and file in exchange:
-            button["url"] = f"{address}{_joined(start, exchange[file])}"
-        _edit(button.get("buttons", []), start, exchange)
-
-
-def _joined(start: str, file: str) -> str:
-    """An address of a file that may begin with steps upwards."""
-    return posixpath.normpath(f"{start}{file}")
+        for old, new in exchange.items():
+            if str(button.get("url", "")).endswith(old):
+                button["url"] = button["url"].removesuffix(old) + new
+        _edit(button.get("buttons", []), exchange)
 
 
 def _head(root: Path, pagename: str, context: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Shows published figures, their gallery, the cards of the chapters, and live models.
+"""Shows published figures, their gallery, the cards of the chapters, live models, and what run a page shows.
 
 All read the files in ``_build``, and what is drawn is drawn there already; ``live`` and ``from-library`` show what a
 function of the book's packages returns.
@@ -15,26 +15,22 @@ from typing import Any
 
 import yaml
 from docutils import nodes
-from PIL import Image
 
-from companion import claims, plain, project
+from companion import claims, pages, plain, project
 from companion.claims.ledger import by_id
-from companion.site.onpage import MARKS, Directive, source_of
+from companion.site.onpage import Directive, Role, source_of
 
 LIVE = "chapters.live"
 """The package of the live models."""
 _DOWNLOADS = ("png", "svg", "pdf", "csv", "npz")
-_CSS_DOTS_PER_INCH = 100
+_DOTS = 2
+"""Dots of a picture that are one of a page, along a side."""
 
 
 def drawn(root: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """The record of a figure with its ``files`` and its ``size`` on a page, from its folder."""
-    folder = root / "_build" / "figures" / record["id"]
-    with Image.open(folder / f"{record['id']}.png") as picture:
-        dots = round((picture.info.get("dpi") or (2 * _CSS_DOTS_PER_INCH, 0))[0])
-        size = [side * _CSS_DOTS_PER_INCH // dots for side in picture.size]
-    compared = claims.figures(root).get(record["id"])
-    return {**record, "compared": compared, "files": sorted(path.name for path in folder.iterdir()), "size": size}
+    """The record of a figure with its size on a page, and how it differs from the published one."""
+    size = [side // _DOTS for side in record["size"]]
+    return {**record, "compared": claims.figures(root).get(record["id"]), "size": size}
 
 
 def citation(who: project.Identity, record: dict[str, Any]) -> str:
@@ -43,26 +39,16 @@ def citation(who: project.Identity, record: dict[str, Any]) -> str:
     return who.bibtex(f"{who.library}:{id}", f"Figure {id}: {first}", who.chapter_url(record["page"], id))
 
 
-class _WithFigures(Directive):
-    def figures(self) -> dict[str, dict[str, Any]]:
-        """The records of all published figures, by id."""
-        return {record["id"]: drawn(self.root, record) for record in self.read("figures.json")}
-
-    def figure(self, id: str) -> dict[str, Any] | None:
-        """The record of one figure, where it was published."""
-        found = next((record for record in self.read("figures.json") if record["id"] == id), None)
-        return drawn(self.root, found) if found else None
-
-
-class PublishedFigure(_WithFigures):
+class PublishedFigure(Directive):
     """``{published-figure} ID``: picture in two themes, numbered caption, anchor, and the fold to cite it."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         id = self.arguments[0]
-        if (record := self.figure(id)) is None:
+        if (found := next((record for record in self.read("figures.json") if record["id"] == id), None)) is None:
             raise self.error(f"published-figure: the runs of this build published no figure {id!r}")
+        record = drawn(self.root, found)
         figure = nodes.figure(classes=["book-figure"])
         figure += self.filled("figures.picture", record)
         caption = nodes.caption("", "", *self.in_line(record["caption"]))
@@ -83,7 +69,7 @@ class PublishedFigure(_WithFigures):
         return [figure]
 
 
-class FigureGallery(_WithFigures):
+class FigureGallery(Directive):
     """``{figure-gallery}``: every published figure of the book, with a link to its place, beside its source's."""
 
     def run(self) -> list[nodes.Node]:
@@ -93,7 +79,7 @@ class FigureGallery(_WithFigures):
         def order(record: dict[str, Any]) -> tuple[int, int]:
             return listed.index(record["page"]), texts[record["page"]].find(record["id"])
 
-        records = sorted(self.figures().values(), key=order)
+        records = [drawn(self.root, record) for record in sorted(self.read("figures.json"), key=order)]
         return [self.filled("figures.gallery", records=records, ledger=by_id(self.claims()))]
 
 
@@ -115,7 +101,7 @@ class ChapterCards(Directive):
                     "source": source_of(works, page["source"]),
                     "held": sum(bool(entry["holds"]) for entry in said),
                     "judged": sum(entry["holds"] is not None for entry in said),
-                    "verdicts": {verdict: verdicts.count(verdict) for verdict in MARKS},
+                    "verdicts": {verdict: verdicts.count(verdict) for verdict in claims.VERDICTS},
                     "ran": all(one["state"] == "finished" for one in listed if one["chapter"] == page["chapter"]),
                 }
             )
@@ -187,3 +173,43 @@ class Live(Directive):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
         return address
+
+
+class PageFacts(Directive):
+    """``{page-facts} NAME``: how long a page is, what it needs, and where the other page of its chapter is."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        page = pages.load(self.root, self.arguments[0])
+        audit = f"{pages.AUDITS}/{page.chapter}"
+        return [self.filled("page.facts", page, audit if audit in pages.names(self.root) else "")]
+
+
+class Provenance(Directive):
+    """``{provenance} NAME``: the foot of a page, a closed fold that says what run it shows and how it is cited."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        page = next(page for page in self.read("status.json")["chapters"] if page["page"] == self.arguments[0])
+        if page["state"] != "finished":
+            return []
+        who = project.identity(self.root)
+        name = f"{who.library}:{pages.slug(page['page'])}"
+        entry = who.bibtex(name, page["title"], who.chapter_url(page["page"]))
+        return [self.filled("page.provenance", page=page, entry=entry)]
+
+
+class ChapterStatus(Directive):
+    """``{chapter-status}``: when, from what and how each chapter was run."""
+
+    def run(self) -> list[nodes.Node]:
+        return [self.filled("page.table", status=self.read("status.json"))]
+
+
+class SiteUrl(Role):
+    """``{siteurl}`NAME` ``: a link to a file at the root of the site, which is there only after the pages are made."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        return [self.filled("page.file", self.text)], []

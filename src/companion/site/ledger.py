@@ -27,25 +27,6 @@ from companion.site.onpage import (
     verdict_of,
 )
 
-_HEADINGS = {
-    "failed": "Not confirmed in this build",
-    "reproduced": "What held",
-    "partly": "What held in part",
-    "corrected": "What did not hold as printed, and is corrected",
-    "not-reproduced": "What did not hold",
-    "undecided": "What the measurement leaves undecided",
-    "not-attempted": "Not attempted",
-    "result": "Results of this book, planned or derived beforehand and repeated",
-    "exploratory": "What this book saw without having planned it",
-}
-_IN_A_SENTENCE = {
-    "reproduced": "held as printed",
-    "partly": "held in part",
-    "corrected": "{were} corrected",
-    "not-reproduced": "{were} not reproduced",
-    "undecided": "{were} left undecided",
-    "not-attempted": "{were} not attempted",
-}
 _OPEN = ("failed", "partly", "corrected", "not-reproduced", "undecided")
 """What a referee reads first; the other lists are folded."""
 
@@ -144,9 +125,8 @@ class AuditReport(Directive):
             "ledger.report",
             totals=f"{_in_a_sentence(entries)} {self._cost(chapter)}",
             said=said,
-            headings=_HEADINGS,
             open=_OPEN,
-            lists={name: [entry for entry in entries if verdict_of(entry)[0] == name] for name in _HEADINGS},
+            lists={name: [entry for entry in entries if verdict_of(entry)[0] == name] for name in claims.WORDS},
             facts=_facts,
         )
         return [report]
@@ -162,9 +142,9 @@ class AuditReport(Directive):
 def _in_a_sentence(entries: Sequence[Entry]) -> str:
     counted = claims.among(entries)
     said, parts = counted["said"], []
-    for verdict, words in _IN_A_SENTENCE.items():
+    for verdict, words in claims.WORDS.items():
         if number := sum(entry["verdict"] == verdict for entry in said):
-            parts.append(f"{number} {words.format(were='was' if number == 1 else 'were')}")
+            parts.append(f"{number} {words.sentence.format(were='was' if number == 1 else 'were')}")
     sentence = f"Of {len(said)} statement{'s' * (len(said) != 1)} of the source {enumerated(parts)}." if said else ""
     if failed := sum(entry["holds"] is False for entry in entries):
         sentence += f" In this build {failed} verdict{' is' if failed == 1 else 's are'} not confirmed."

@@ -7,6 +7,7 @@ A template is laid out for reading: a line break between two tags is none of the
 from __future__ import annotations
 
 import ast
+import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.ext import Extension
@@ -21,20 +23,11 @@ from markupsafe import Markup
 from nbformat import NotebookNode
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from companion import claims, plain, project
+from companion import claims, pages, plain, project
+from companion.run import key
 
 Entry = Mapping[str, Any]
 """A claim as ``claims.json`` has it."""
-MARKS = {
-    "reproduced": "✓",
-    "partly": "◐",
-    "corrected": "✎",
-    "not-reproduced": "✗",
-    "undecided": "?",
-    "not-attempted": "–",
-    "result": "■",
-    "exploratory": "□",
-}
 
 
 class OnPage:
@@ -127,6 +120,35 @@ def address(work: Mapping[str, str]) -> str | None:
     return f"https://arxiv.org/abs/{work['eprint']}" if "eprint" in work else None
 
 
+def with_outputs(
+    root: Path, chapter: pages.Chapter, results: Path
+) -> tuple[NotebookNode, list[tuple[NotebookNode, list[tuple[str, str, NotebookNode]]]]]:
+    """A page as it is now, and its cells with their numbers and the outputs of the run in the folder ``results``.
+
+    Every output has the kind of what it shows, "figure", "claim" or "", and its id. Raises ``ValueError`` if the run
+    executed other code than the page has.
+    """
+    executed = nbformat.read(results / f"{pages.slug(chapter.name)}.ipynb", as_version=4)
+    page, values = copy.deepcopy(chapter.notebook), expressions(executed)
+    ran = [cell for cell in executed.cells if cell.cell_type == "code"]
+    if [cell.source for cell in ran] != chapter.code:
+        raise ValueError(f"chapter {chapter.name}: its run executed other code than the chapter has")
+    found, place = [], 0
+    for cell in page.cells:
+        outputs: list[tuple[str, str, NotebookNode]] = []
+        if cell.cell_type == "markdown":
+            cell.source = key.evaluated(cell.source, values[place])
+        else:
+            cell.outputs, cell.execution_count = [], ran[place].execution_count
+            cell.metadata.pop("mystnb", None)
+            for output in ran[place].outputs:
+                kind, id = next(iter(output.get("metadata", {}).get("companion", {"": ""}).items()))
+                outputs.append((kind, id, output))
+            place += 1
+        found.append((cell, outputs))
+    return page, found
+
+
 def expressions(executed: NotebookNode) -> list[dict[str, str]]:
     """The values of ``{eval}`` by the number of code cells above them, from what the kernel kept of a page."""
     found: list[dict[str, str]] = [{}]
@@ -135,13 +157,9 @@ def expressions(executed: NotebookNode) -> list[dict[str, str]]:
             # A caption is read when its cell has run.
             found.append({})
         for one in cell.metadata.get("user_expressions", []):
-            if one["result"]["status"] == "ok":
-                found[-1][one["expression"]] = _shown(one["result"]["data"]["text/plain"])
+            text = one["result"]["data"]["text/plain"]
+            found[-1][one["expression"]] = str(ast.literal_eval(text)) if text[:1] in ("'", '"') else text
     return found
-
-
-def _shown(text: str) -> str:
-    return str(ast.literal_eval(text)) if text[:1] in ("'", '"') else text
 
 
 class _Layout(Extension):
@@ -166,7 +184,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, extensions=[_Layout]
     )
     made.filters |= {"anchor": claims.anchor_of, "number": claims.format_value, "typeset": typeset}
-    made.globals |= {"kinds_of_claims": claims.KINDS, "marks": MARKS}
+    made.globals |= {"kinds_of_claims": claims.KINDS, "verdicts": claims.WORDS}
     made.globals |= {"expectation_of": claims.expectation_of, "with_error": claims.with_error, "said_by": said_by}
     made.globals |= {"line_of": line_of, "page_of": page_of, "verdict_of": verdict_of, "found_of": found_of}
     return made
@@ -179,9 +197,9 @@ def typeset(words: str | None) -> Markup:
 
 def verdict_of(entry: Entry) -> tuple[str, str, str]:
     """Kind, words and mark of a claim's verdict; a verdict that the measurement does not confirm is one of its own."""
-    verdict = entry["verdict"] if entry["holds"] is not False else "failed"
-    label = "not confirmed" if verdict == "failed" else verdict.replace("-", " ")
-    return verdict, label, MARKS.get(verdict, "!")
+    verdict = entry["verdict"] if entry["holds"] is not False else claims.FAILED
+    label = "not confirmed" if verdict == claims.FAILED else verdict.replace("-", " ")
+    return verdict, label, claims.WORDS[verdict].mark
 
 
 def said_by(entry: Entry) -> str:

@@ -7,7 +7,6 @@ become the titles of these pages. Sphinx alone knows the numbers of figures and 
 from __future__ import annotations
 
 import base64
-import copy
 import io
 import json
 import lzma
@@ -28,7 +27,7 @@ from packaging.utils import canonicalize_name
 from PIL import Image
 from sphinx.application import Sphinx
 
-from companion import claims, manuscript, pages, project
+from companion import claims, pages, project
 from companion.claims.ledger import by_id, quoted
 from companion.run import key, process
 from companion.site import onpage
@@ -80,33 +79,25 @@ def notebook(root: Path, name: str, results: Path, known: Mapping[str, Any]) -> 
     Raises ``ValueError`` if the text has what cannot be read without Sphinx, or what is carried is too heavy.
     """
     chapter = pages.load(root, name)
-    executed = nbformat.read(results / f"{pages.slug(name)}.ipynb", as_version=4)
-    ran = [cell for cell in executed.cells if cell.cell_type == "code"]
+    page, found = onpage.with_outputs(root, chapter, results)
     words = Words(root, name, known)
-    values, place = onpage.expressions(executed), 0
     captions = {record["id"]: record["caption"] for record in onpage.built(root, "figures.json")}
     measured, declared = dict(claims.recorded(results)), claims.of_book(root)
-    page = copy.deepcopy(chapter.notebook)
     cells = [prose("packed", _head(root)), _first_cell(root, chapter, results)]
-    for cell in page.cells:
+    for cell, outputs in found:
         cells.append(cell)
         if cell.cell_type == "markdown":
-            cell.source = words.plain(key.evaluated(cell.source, values[place]))
-            continue
-        before, place = ran[place], place + 1
-        cell.outputs, cell.execution_count = [], before.execution_count
-        cell.metadata.pop("mystnb", None)
-        if "hide-cell" in cell.metadata.get("tags", []):
+            cell.source = words.plain(cell.source)
+        elif "hide-cell" in cell.metadata.get("tags", []):
             _fold(cell)
-        for output in before.outputs:
-            facts = output.get("metadata", {}).get("companion", {})
-            if id := facts.get("figure"):
+        for kind, id, output in outputs:
+            if kind == "figure":
                 cell.outputs.append(_lighter(output))
                 text = f"**{known['numref'].get(id, id)}.** {words.plain(captions.get(id, ''))}"
                 cells.append(prose(f"{id}-caption", text))
                 continue
-            if (id := facts.get("claim")) in measured:
-                output["data"] = {"text/plain": claims.line(id, declared.get(id), measured[id], "")[1]}
+            if kind == "claim":
+                output["data"] = {"text/plain": claims.line(declared[id], measured[id], "")[1]}
             cell.outputs.append(output)
     page.cells = cells
     nbformat.validate(page)
@@ -253,15 +244,8 @@ def requirements(root: Path, results: Path) -> list[str]:
 
 
 def carried(root: Path, chapter: pages.Chapter) -> bytes:
-    """The modules of the book that the page imports, with the data beside them, as an archive laid out as the book.
-
-    The same modules make the same bytes.
-    """
-    modules = key.imported(key.packages(root), map(pages.python, chapter.code))
-    beside = {path for module in modules for path in module.parent.iterdir() if path.is_file() and path.suffix != ".py"}
-    data = {path for path in beside if manuscript.is_ours(path.name) and path.stat().st_size}
-    files = [*modules, *data, *(root / name for name in chapter.data)]
-    contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+    """The modules and the data that the page needs, in an archive laid out as the book; the same bytes every time."""
+    contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in key.files(root, chapter)}
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in sorted(contents.items()):

@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*(?:\(\))?")
 
 def modules(root: Path) -> Iterator[tuple[str, Path]]:
     """The public modules of the library with their files, by name."""
-    folder = root / "src" / project.settings(root).library
+    folder = root / "src" / project.identity(root).library
     for path in manuscript.listed(folder, "**/*.py"):
         parts = path.relative_to(folder.parent).with_suffix("").parts
         parts = parts[:-1] if parts[-1] == "__init__" else parts
@@ -78,7 +78,7 @@ def _public(path: Path) -> list[str]:
 
 def second_names(root: Path, path: Path) -> dict[str, str]:
     """What a package takes from its modules and offers as its own: the full name by the local one."""
-    library = project.settings(root).library
+    library = project.identity(root).library
     imports = [node for node in manuscript.code(path).body if isinstance(node, ast.ImportFrom)]
     named = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,18 @@ import yaml
 from nbformat import NotebookNode
 
 from companion import claims, manuscript, pages, project
-from companion.run import kernel, key, process
+from companion.run import kernel, process
 from companion.run.execute import Failure
 from companion.site import figures, onpage, packed, reference
 
 RECORDS = ("claims.json", "figures.json", "status.json")
-_LICENCE = "LICENSE-CC-BY-4.0"
 _LEDGER = "book/claims"
 """The page below which the ledgers of the chapters stand in the contents."""
 _APART = {"_static", "checks", "claims", "items"}
 """What lies in ``book`` and is no page."""
 _PICTURES = {".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"}
+_UNREAD = {".map", ".mo", ".po", ".ttf"}
+"""What themes put beside a site and no reader loads."""
 _COMES = "It comes with the whole site: reload this page then."
 
 
@@ -59,7 +60,7 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[Failure] 
     if stands(root) and (failures or (build / "site.key").read_text(encoding="utf-8") == made_of):
         return Site([], rendered=False, kept=bool(failures))
     whole = len(results) == len(pages.names(root))
-    with tempfile.TemporaryDirectory(prefix="site-", dir=build) as work:
+    with tempfile.TemporaryDirectory(prefix="site-", dir=build / "work") as work:
         made, warnings, absent = _sphinx_pages(root, Path(work), results, failures)
         shutil.copy(Path(work) / "sphinx.log", build / "sphinx.log")
         if absent:
@@ -85,7 +86,7 @@ def first(root: Path, results: Mapping[str, Path]) -> bool:
 
     It lacks the reference and the notebooks to download. The next ``render`` makes the whole site.
     """
-    with tempfile.TemporaryDirectory(prefix="first-", dir=root / "_build") as work:
+    with tempfile.TemporaryDirectory(prefix="first-", dir=root / "_build" / "work") as work:
         made, _, absent = _sphinx_pages(root, Path(work), results, (), whole=False)
         if not absent:
             process.put(made, root / "_build" / "html")
@@ -96,7 +97,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
     """A digest of what the site is made of, but for the packages that are installed."""
     made_of = [root / "_config.yml", root / "_toc.yml", *(root / "_build" / name for name in RECORDS)]
     made_of += [folder / "record.json" for folder in results.values()]
-    for folder in ("book", "notebooks", "src"):
+    for folder in ("book", "notebooks", "records", "src"):
         made_of += [path for path in (root / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     known = hashlib.sha256(repr(sorted(results)).encode())
     for path in sorted(made_of):
@@ -127,10 +128,12 @@ def stage_book(
         ignore=lambda folder, names: {name for name in names if name in _APART or not manuscript.is_ours(name)},
     )
     (stage / "book" / "index.md").rename(stage / "index.md")
-    for picture in (path for path in (root / "notebooks").rglob("*") if path.suffix in _PICTURES):
-        target = stage / picture.relative_to(root)
+    pictures = [path for path in (root / "notebooks").rglob("*") if path.suffix in _PICTURES]
+    # Pages of plans include the text that lies beside their records.
+    for file in (*pictures, *manuscript.listed(root / "records", "*/plan.md")):
+        target = stage / file.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(picture, target)
+        shutil.copy(file, target)
     by_page = {failure.chapter: failure for failure in failures}
     for name in pages.names(root):
         chapter = pages.load(root, name)
@@ -147,8 +150,7 @@ def stage_book(
     elif reference.INDEX in pages.pages(root):
         (stage / reference.FOLDER).mkdir()
         (stage / f"{reference.INDEX}.md").write_text(f"# Reference\n\n{_COMES}\n", encoding="utf-8")
-    contents = manuscript.mapping(root / "_toc.yml", "root and parts")
-    contents = copy.deepcopy(contents)
+    contents = copy.deepcopy(manuscript.mapping(root / "_toc.yml", "root and parts"))
     for part in contents.get("parts", []):
         for item in part.get("chapters", []):
             if more := under.get(item.get("file", "")):
@@ -178,10 +180,8 @@ def _settings(root: Path, whole: bool) -> dict[str, Any]:
 
 def _ledgers(root: Path, stage: Path) -> list[dict[str, str]]:
     """Write the page of every chapter's claims; returns their entries of the contents."""
-    if _LEDGER not in pages.pages(root):
-        return []
     folder = stage / "book" / "ledger"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     entries = []
     for name in pages.chapters(root):
         title = pages.load(root, name).title
@@ -200,31 +200,21 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
 
     A claim gets its words and its judgement, a figure its number and caption, and what run it was stands at the end.
     """
-    executed = nbformat.read(results / f"{pages.slug(chapter.name)}.ipynb", as_version=4)
-    page, values = copy.deepcopy(chapter.notebook), onpage.expressions(executed)
+    page, found = onpage.with_outputs(root, chapter, results)
     # Cells are in IPython, whose commands and questions no other lexer knows.
     page.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
-    ran = [cell for cell in executed.cells if cell.cell_type == "code"]
-    if [cell.source for cell in ran] != chapter.code:
-        raise ValueError(f"chapter {chapter.name}: its run executed other code than the chapter has")
     measured, declared = dict(claims.recorded(results)), claims.of_book(root)
     ledger = "../" * (chapter.name.count("/") + 1) + f"book/ledger/{chapter.chapter}.html"
     cells: list[NotebookNode] = []
-    shown, place = set[str](), 0
-    for cell in page.cells:
+    shown = set[str]()
+    for cell, outputs in found:
         cells.append(cell)
-        if cell.cell_type == "markdown":
-            cell.source = key.evaluated(cell.source, values[place])
-            continue
-        cell.outputs, place = [], place + 1
-        cell.metadata.pop("mystnb", None)
-        for output in ran[place - 1].outputs:
-            facts = output.get("metadata", {}).get("companion", {})
-            if id := facts.get("figure"):
+        for kind, id, output in outputs:
+            if kind == "figure":
                 cells.append(_directive("published-figure", id))
                 continue
-            if (id := facts.get("claim")) in measured:
-                markup, text = claims.line(id, declared.get(id), measured[id], ledger)
+            if kind == "claim":
+                markup, text = claims.line(declared[id], measured[id], ledger)
                 output["data"] = {"text/html": markup, "text/plain": text}
                 shown.add(id)
             cell.outputs.append(output)
@@ -251,7 +241,7 @@ def _missing_page(chapter: pages.Chapter, failure: Failure | None, whole: bool) 
     elif failure is None:
         reason = "It was not run in this build: `make book` runs every chapter."
     else:
-        message = re.sub(r"\x1b\[[0-9;]*m|[`<>]", "'", failure.error)
+        message = re.sub("[`<>]", "'", process.colourless(failure.error))
         reason = f"It stopped in code cell {failure.cell}:\n\n```text\n{message}\n```"
     text = f"# {chapter.title}\n\n:::{{error}}\nThis chapter has no result in this build. {reason}\n:::"
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)], metadata=chapter.notebook.metadata)
@@ -275,20 +265,16 @@ def sphinx(stage: str, output: str, code: str) -> int:
 
 def _jupyter_book(root: Path, stage: Path, output: Path, log: Path) -> list[str]:
     """Run Jupyter Book in a process of its own; returns its warnings, all of them."""
-    press = kernel.python_path([Path(__file__).parents[2]])
-    environment = {**kernel.clean(), "PYTHONPATH": press, "MPLBACKEND": "agg", "JAX_PLATFORMS": "cpu"}
+    press = {"PYTHONPATH": str(Path(__file__).parents[2]), "MPLBACKEND": "agg", "JAX_PLATFORMS": "cpu"}
     command = process.calling(f"{__name__}:sphinx", str(stage), str(output), str(root / "src"))
-    status = process.run(command, log=log, environment=environment, cwd=stage)
-    text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(encoding="utf-8", errors="replace"))
+    status = process.run(command, log=log, environment=kernel.clean() | press, cwd=stage)
+    text = process.colourless(log.read_text(encoding="utf-8", errors="replace"))
     process.write(log, text)
     found = [
         line.replace(f"{stage}/", "") for line in text.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)
     ]
     if status and not found:
-        # The first error of Python is the cause; what the programs around it raise follows.
-        cause = re.search(r"^[\w.]+: .*$", text[max(0, text.find("Traceback (most recent")) :], flags=re.MULTILINE)
-        reason = f": {cause[0]}" if cause and "Traceback" in text else ""
-        found = [f"Jupyter Book ended with status {status}{reason}; see _build/sphinx.log"]
+        found = [f"Jupyter Book ended with status {status}; see _build/sphinx.log"]
     return [f"site: {line}" for line in dict.fromkeys(found)]
 
 
@@ -296,18 +282,16 @@ def _add_records(root: Path, made: Path) -> None:
     """The files that readers and programs download, under names that do not change."""
     who, build = project.identity(root), root / "_build"
     for name in RECORDS:
-        shutil.copy(build / name, made / name)
+        shutil.copy(build / name, made)
     records = onpage.built(root, "figures.json")
     (made / "figures.json").write_text(
         json.dumps([{**one, "bibtex": figures.citation(who, one)} for one in records], ensure_ascii=False, indent=1),
         encoding="utf-8",
     )
     # The keys of the sources in the records are those of this file.
-    shutil.copy(root / "book" / "references.bib", made / "references.bib")
-    if (root / _LICENCE).is_file():
-        shutil.copy(root / _LICENCE, made / _LICENCE)
-    if (build / "figures").is_dir():
-        shutil.copytree(build / "figures", made / "figures")
+    shutil.copy(root / "book" / "references.bib", made)
+    shutil.copy(root / "LICENSE-CC-BY-4.0", made)
+    shutil.copytree(build / "figures", made / "figures")
     for record in records:
         _bundle(who, made / "figures" / record["id"], record)
     addresses = (f"<url><loc>{who.site}{name}.html</loc></url>" for name in pages.pages(root))
@@ -315,59 +299,59 @@ def _add_records(root: Path, made: Path) -> None:
     (made / "sitemap.xml").write_text(head + "\n".join(addresses) + "\n</urlset>\n", encoding="utf-8")
     (made / ".nojekyll").touch()
     # Only Sphinx reads it; it has a digest of the path of this folder. Maps of sources are for those who debug a theme.
-    for path in (made / ".buildinfo", *(made / "_static").rglob("*.map")):
-        path.unlink(missing_ok=True)
+    # Every browser reads the fonts as woff2, and Sphinx reads the messages of the themes in other languages.
+    for path in (made / ".buildinfo", *(made / "_static").rglob("*.*")):
+        if path.name == ".buildinfo" or path.suffix in _UNREAD:
+            path.unlink()
 
 
 def _bundle(who: project.Identity, folder: Path, record: Mapping[str, Any]) -> None:
-    """One archive that can be understood alone: every file of a figure, and in words what it is."""
+    """One archive that can be understood alone: the drawing and the numbers of a figure, and in words what it is."""
     readme = (
         f"Figure {record['id']}\n{who.chapter_url(record['page'], record['id'])}\n\n{record['caption']}\n\n"
         f"What is seen: {record['alt']}\n\nFrom: {who.title}, version {who.version}, commit {record['commit']}\n"
         f"Make it again, in the repository: make chapter NAME={record['chapter']}\n"
         f"Licence: CC BY 4.0, https://creativecommons.org/licenses/by/4.0/\n\n{figures.citation(who, dict(record))}\n"
     )
-    contents = {path.name: path.read_bytes() for path in sorted(folder.iterdir())} | {"README.txt": readme.encode()}
+    # The pictures are beside the archive, which has the figure as a drawing and in numbers.
+    kept = [path for path in sorted(folder.iterdir()) if path.suffix != ".png" and not path.stem.endswith("-dark")]
+    contents = {path.name: path.read_bytes() for path in kept} | {"README.txt": readme.encode()}
     with zipfile.ZipFile(folder / f"{record['id']}.zip", "w") as made:
         for name, content in contents.items():
             # All files have the same time, so that the same site makes the same bytes.
             made.writestr(zipfile.ZipInfo(f"{record['id']}/{name}"), content, zipfile.ZIP_DEFLATED)
 
 
-_ATTRIBUTE = re.compile(r'\s(?:href|src)="([^"]*)"')
+_LINK = re.compile(r'\s(?:href|src)="([^"]*)"')
 _ANCHOR = re.compile(r'\s(?:id|name)="([^"]*)"')
 _LOAD = re.compile(
     r'<(?:script|img|iframe|source|embed)\b[^>]*\ssrc="((?:https?:)?//[^"]*)"'
     r'|<link\b(?=[^>]*rel="(?:stylesheet|preload|icon|modulepreload)")[^>]*\shref="((?:https?:)?//[^"]*)"'
+    r"|(?:@import\s+|url\()\s*['\"]?((?:https?:)?//[^'\")\s]+)"
 )
-_STYLE_LOAD = re.compile(r"(?:@import\s+|url\()\s*['\"]?((?:https?:)?//[^'\")\s]+)")
 
 
 def broken(made: Path, *, links: bool = True) -> list[str]:
     """Links within the site that lead nowhere, and what pages and style sheets load from elsewhere."""
-    texts = {path: path.read_text(encoding="utf-8") for path in _html(made)}
+    read = [path for path in sorted(made.rglob("*.*")) if path.suffix == ".css" or _is_page(path.relative_to(made))]
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in read}
     anchors = {path: {html.unescape(name) for name in _ANCHOR.findall(text)} for path, text in texts.items()}
     found = []
     for path, text in texts.items():
         name = path.relative_to(made).as_posix()
         found += [f"loads from outside: {name}: {''.join(load)}" for load in _LOAD.findall(text)]
-        for link in sorted(set(_ATTRIBUTE.findall(text))) if links else ():
+        for link in sorted(set(_LINK.findall(text))) if links else ():
             address, _, anchor = html.unescape(link).partition("#")
             address = address.partition("?")[0]
             if re.match(r"[a-zA-Z][\w+.-]*:|//", address):
                 continue
             target = Path(os.path.normpath(path.parent / unquote(address))) if address else path
             target = target / "index.html" if target.is_dir() else target
-            if not (target in texts or target.is_file()) or (
-                anchor and target in anchors and unquote(anchor) not in anchors[target]
-            ):
+            if not target.is_file() or (anchor and unquote(anchor) not in anchors.get(target, {unquote(anchor)})):
                 found.append(f"broken link: {name}: {link}")
-    for sheet in sorted(made.rglob("*.css")):
-        loads = _STYLE_LOAD.findall(sheet.read_text(encoding="utf-8", errors="replace"))
-        found += [f"loads from outside: {sheet.relative_to(made).as_posix()}: {load}" for load in loads]
     return found
 
 
-def _html(made: Path) -> Iterator[Path]:
-    """The pages of a site, without those that a theme brings."""
-    return (path for path in sorted(made.rglob("*.html")) if "_static" not in path.relative_to(made).parts)
+def _is_page(path: Path) -> bool:
+    """Whether a file of the site is a page, and none that a theme brings."""
+    return path.suffix == ".html" and "_static" not in path.parts

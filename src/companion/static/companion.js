@@ -39,11 +39,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const form = document.createElement("form");
     form.className = "book-filter";
     form.setAttribute("role", "search");
-    // Two tables of one page tell their choices apart by what stands before the names.
-    const prefix = whole.dataset.prefix ?? "";
-    const text = field(form, "Search", Object.assign(document.createElement("input"), { type: "search", name: `${prefix}q` }));
+    const text = field(form, "Search", Object.assign(document.createElement("input"), { type: "search", name: "q" }));
     const choices = Object.keys(rows[0].dataset).map((name) => {
-      const select = Object.assign(document.createElement("select"), { name: `${prefix}${name}` });
+      const select = Object.assign(document.createElement("select"), { name });
       const values = [...new Set(rows.map((row) => row.dataset[name]))];
       select.append(new Option("all", ""), ...values.map((value) => new Option(value, value)));
       return field(form, name[0].toUpperCase() + name.slice(1), select);
@@ -58,7 +56,7 @@ document.addEventListener("DOMContentLoaded", () => {
       for (const row of rows) {
         const content = row.textContent.toLowerCase();
         row.hidden = !words.every((word) => content.includes(word))
-          || choices.some((choice) => choice.value && row.dataset[choice.name.slice(prefix.length)] !== choice.value);
+          || choices.some((choice) => choice.value && row.dataset[choice.name] !== choice.value);
       }
       count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} shown`;
     };

@@ -4,18 +4,12 @@ tasks         digits from patches, associative recall, MNIST, a text with gaps
 blocks        the modules in JAX, torch_blocks those in PyTorch, behind one face; mixers has those of other works
 modules       the lists of rows, and their widths under one budget of parameters
 training      one run, and what is measured before and after
-experiment    learning rates, seeds, a record that can be interrupted; ``recorded()`` is the full one
-summary       means, errors and tables
-table         its runs, with those of MNIST, as the library carries them (``spinbook.records``)
-depths        stacks: trials, a pilot and runs as a sweep, and their record
-headline      the example network of adaptive TAP on MNIST, as long as its source trained it
-questions     what was asked before the runs, and how a record answers; contrasts judge pairs, by the tests of judging
-transient     language models of spins, trained and used with different numbers of updates; transient_questions as above
-trained_heads their heads, frozen on a text, against sampled spins
-transient_record  what was run of both, as numbers and tables
-by_depth      what a record of stacks comes to, complete or not, as tables
-doubts        runs outside the plan of the stacks, to doubt what their record shows
-simplest      what a linear classifier and counting get on the tasks of the stacks
+summary       means, errors and tables of the runs of a record
+judging       tests of paired runs
+transient     small language models, of spins and of attention, and their training
+transient_record  what was recorded of them and of their heads, as numbers and tables
+
+The recorded runs are folders of ``records``.
 
 What is the same for every row: examples, batches and their order, the number of updates, Adam, the linear embedding
 and the learned positions with their start, the linear readout from standardised vectors, and, as far as the

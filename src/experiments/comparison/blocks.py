@@ -1,7 +1,4 @@
-"""The compared modules in JAX behind one face: vectors in, vectors out, with evidence and diagnostics.
-
-A module maps (sites, dim) to a ``Settled`` value. Where it is one of spins it also knows the update whose fixed point
-it looks for, the state at which it stands, and its entropy production.
+"""The compared modules in JAX behind one face: a module maps (sites, dim) to a ``Settled`` value.
 
 Calls take their arguments without checks; sizes are checked where a module is made.
 """
@@ -9,19 +6,17 @@ Calls take their arguments without checks; sizes are checked where a module is m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from experiments.memory import MemoryModule
-from spinbook import sphere, validate
-from spinbook.entropy_production.mean_field import vector_mean_field
-from spinbook.spin_transformer import Relax, Spins, SpinTransformerModule, Theory, Unroll
-from spinbook.vector.heads import by_heads, from_heads
+from spinbook import validate
+from spinbook.spin_transformer import Relax, SpinTransformerModule, Theory, Unroll
 
 __all__ = [
     "Attention",
@@ -35,38 +30,23 @@ __all__ = [
     "Settled",
     "SpinBlock",
     "Stack",
-    "Updating",
     "require_sizes",
     "standardized",
     "weight",
-    "with_residual",
-    "without_residual",
 ]
 
 _EPSILON = 1e-5
 
 
 class Settled(NamedTuple):
-    """``value`` (sites, dim), and whether and in how many updates it was found; 1 for a module without a solver."""
+    """``value`` (sites, dim), and whether it was found; a module without a solver finds it always."""
 
     value: Float[Array, "N D"]
     converged: Bool[Array, ""]
-    num_steps: Int[Array, ""]
 
 
-@runtime_checkable
-class Updating(Protocol):
-    """A module of spins: it knows the update that it looks for a fixed point of, and its entropy production."""
-
-    def update(self, x: Float[Array, "N D"]) -> tuple[Callable[[Array], Array], Float[Array, "*state"]]:
-        """The map of effective fields that is iterated, and the fields of the outputs."""
-
-    def entropy_production(self, x: Float[Array, "N D"]) -> Float[Array, ""]:
-        """Of the couplings at the effective fields of the outputs, as if these stayed, per site, in nats."""
-
-
-def _settled(value: Array, num_steps: int = 1) -> Settled:
-    return Settled(value, jnp.asarray(True), jnp.asarray(num_steps, jnp.int32))
+def _settled(value: Array) -> Settled:
+    return Settled(value, jnp.asarray(True))
 
 
 def standardized(x: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
@@ -138,9 +118,6 @@ class Attention(QueryKeyValue):
     (5, 8)
     """
 
-    def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
-        super().__init__(dim, num_heads, key=key)
-
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
         q, k, v = self.split(x)
         weights = jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) / np.float32(np.sqrt(q.shape[-1])), axis=-1)
@@ -193,29 +170,10 @@ class FeedForward(eqx.Module):
         return jax.nn.gelu(x @ self.up.T + self.up_bias, approximate=False) @ self.down.T + self.down_bias
 
 
-def with_residual(x: Array, change: Array) -> Array:
-    """x + change.
-
-    >>> with_residual(jnp.array(1), jnp.array(2)).item()
-    3
-    """
-    return x + change
-
-
-def without_residual(x: Array, change: Array) -> Array:
-    """change: what a layer makes of x is all that is left of it.
-
-    >>> without_residual(jnp.array(1), jnp.array(2)).item()
-    2
-    """
-    return change
-
-
 class Block(eqx.Module):
-    """x' = join(x, mixer(norm(x))), then join(x', feed_forward(norm(x'))): the pre-norm block, of exchangeable parts.
+    """x' = x + mixer(norm(x)), then x' + feed_forward(norm(x')): the pre-norm block, of exchangeable parts.
 
-    ``normalize`` False leaves both norms out, ``feed_forward`` None the second half, and ``join`` is one of
-    ``with_residual`` and ``without_residual``.
+    ``normalize`` False leaves both norms out, ``feed_forward`` None the second half, and ``residual`` False both sums.
 
     >>> key = jax.random.key(0)
     >>> Block(8, Attention(8, 2, key=key), FeedForward(8, key=key))(jnp.ones((5, 8), jnp.float32)).value.shape
@@ -225,7 +183,7 @@ class Block(eqx.Module):
     norms: tuple[_Norm, ...]
     mixer: Callable[[Array], Array]
     feed_forward: FeedForward | None
-    join: Callable[[Array, Array], Array] = eqx.field(static=True)
+    residual: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -233,16 +191,17 @@ class Block(eqx.Module):
         mixer: Callable[[Array], Array],
         feed_forward: FeedForward | None,
         *,
-        join: Callable[[Array, Array], Array] = with_residual,
+        residual: bool = True,
         normalize: bool = True,
     ) -> None:
         self.norms = tuple(_Norm(dim) for _ in range(1 if feed_forward is None else 2)) if normalize else ()
-        self.mixer, self.feed_forward, self.join = mixer, feed_forward, join
+        self.mixer, self.feed_forward, self.residual = mixer, feed_forward, residual
 
     def __call__(self, x: Float[Array, "N D"]) -> Settled:
         for k, layer in enumerate((self.mixer, self.feed_forward)):
             if layer is not None:
-                x = self.join(x, layer(self.norms[k](x) if self.norms else x))
+                change = layer(self.norms[k](x) if self.norms else x)
+                x = x + change if self.residual else change
         return _settled(x)
 
 
@@ -284,26 +243,7 @@ class SpinBlock(eqx.Module):
         found = self.module.steady_state(x)
         # A number of updates is what was asked for, not a solver that failed.
         asked = isinstance(self.module.dynamics, Unroll)
-        return Settled(found.value, found.converged | asked, found.num_steps)
-
-    def update(self, x: Float[Array, "N D"]) -> tuple[Callable[[Array], Array], Float[Array, "H N d"]]:
-        """The map of effective fields (heads, N, d) that is iterated, and the fields of the outputs."""
-        module = self.module
-        m, J = module.steady_state(x).value, module.couplings(x)
-        beta = jnp.asarray(module.beta, m.dtype)
-        theta = module.response.inverse(m, beta)
-        scaled = sphere.radius(module.dim) * x / jnp.linalg.norm(x, axis=-1, keepdims=True)
-
-        spins = Spins(by_heads(scaled, module.num_heads), J, None, module.response, beta)
-        return lambda fields: module.theory(fields, spins), by_heads(theta, module.num_heads)
-
-    def entropy_production(self, x: Float[Array, "N D"]) -> Float[Array, ""]:
-        """Of the couplings at the effective fields of the outputs, as if these stayed, per site, in nats."""
-        _, theta = self.update(x)
-        joined = from_heads(theta)
-        module = self.module
-        sigma = vector_mean_field(module.couplings(x), joined, joined, beta=module.beta, response=module.response)
-        return sigma / len(x)
+        return Settled(found.value, found.converged | asked)
 
 
 class Memory(eqx.Module):
@@ -327,54 +267,22 @@ class Memory(eqx.Module):
     def __call__(self, x: Float[Array, "N D"]) -> Settled:
         # Without a gradient beta stays 1, as in the other modules of spins.
         held = eqx.tree_at(lambda m: m.beta, self.module, jax.lax.stop_gradient(self.module.beta))
-        return _settled(held(x, steps=self.steps).magnetizations, self.steps)
-
-    def update(self, x: Float[Array, "N D"]) -> tuple[Callable[[Array], Array], Float[Array, "N D"]]:
-        """The map of effective fields (N, D) that a time step makes, and those of the outputs."""
-        module = self.module
-        h, J = module.fields(x), module.couplings(x)
-        beta = jnp.asarray(module.beta, h.dtype)
-
-        def advance(theta: Array) -> Array:
-            return h + J @ sphere.large_d(theta, beta)
-
-        return advance, module(x, steps=self.steps).state.effective_fields
-
-    def entropy_production(self, x: Float[Array, "N D"]) -> Float[Array, ""]:
-        """Of the couplings at the effective fields of the outputs, as if these stayed, per site, in nats."""
-        _, theta = self.update(x)
-        sigma = vector_mean_field(
-            self.module.couplings(x), theta, theta, beta=self.module.beta, response=sphere.large_d
-        )
-        return sigma / len(x)
+        return _settled(held(x, steps=self.steps).magnetizations)
 
 
 class Stack(eqx.Module):
-    """x to the last of ``layers`` after all others; found where each of them was, in the sum of their updates.
+    """x to the last of ``layers`` after all others; found where each of them was.
 
     >>> layer = Block(8, Identity(), None)
-    >>> Stack((layer, layer))(jnp.ones((5, 8), jnp.float32)).num_steps.item()
-    2
+    >>> Stack((layer, layer))(jnp.ones((5, 8), jnp.float32)).converged.item()
+    True
     """
 
     layers: tuple[Callable[[Array], Settled], ...]
 
     def __call__(self, x: Float[Array, "N D"]) -> Settled:
-        converged, num_steps = jnp.asarray(True), jnp.asarray(0, jnp.int32)
+        converged = jnp.asarray(True)
         for layer in self.layers:
             found = layer(x)
-            x, converged, num_steps = found.value, converged & found.converged, num_steps + found.num_steps
-        return Settled(x, converged, num_steps)
-
-    def inputs(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "N D"], ...]:
-        """What each of the layers gets.
-
-        >>> layer = Block(8, Identity(), None, join=without_residual)
-        >>> [y.shape for y in Stack((layer, layer)).inputs(jnp.ones((5, 8), jnp.float32))]
-        [(5, 8), (5, 8)]
-        """
-        given = []
-        for layer in self.layers:
-            given.append(x)
-            x = layer(x).value
-        return tuple(given)
+            x, converged = found.value, converged & found.converged
+        return Settled(x, converged)

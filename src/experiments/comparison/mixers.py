@@ -238,4 +238,4 @@ class EnergyBlock(eqx.Module):
             return x - np.float32(self.rate) * jax.grad(self.energy)(self.norm(x)), None
 
         value = jax.lax.scan(step, x, None, length=self.steps)[0]
-        return Settled(value, jnp.asarray(True), jnp.asarray(self.steps, jnp.int32))
+        return Settled(value, jnp.asarray(True))

@@ -1,51 +1,38 @@
-"""What the rows of a record come to: means over seeds with their errors, and tables.
-
-A run that failed has no accuracy that counts: it is left out of the means and counted as a failure.
-"""
+"""What the runs of a record come to: means over seeds with their errors, and tables of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-__all__ = [
-    "Summary",
-    "accuracy_table",
-    "changes",
-    "cost_table",
-    "diagnostics_table",
-    "difference",
-    "find",
-    "markdown",
-    "median",
-    "number",
-    "summarize",
-    "wins",
-]
+__all__ = ["Summary", "change", "find", "markdown", "number", "summarize", "table", "wins"]
 
 
 class Summary(NamedTuple):
-    """A module on a task, over the seeds that did not choose its learning rate. NaN where nothing is defined or left.
+    """A row on a task, over the seeds that did not choose its learning rate. NaN where nothing is defined or left.
 
-    ``accuracies``: of the runs that did not fail. ``accuracy`` and ``standard_error``: their mean, and the standard
-    deviation over seeds divided by the root of their number. ``time_ratio`` and ``memory_ratio``: medians, in units of
-    the vanilla block of the same framework. Pairs are means before and after training, as in ``training.Outcome``.
-    ``failed`` of ``num_runs``, and ``failed_trials``, with every learning rate that failed. ``reasons`` for both.
+    ``scores``: accuracies, or nats per character on the text. Of single blocks those of the runs that did not fail; of
+    stacks, whose record says what guessing reaches, of all runs, a guess where a run failed. ``score`` and
+    ``standard_error``: their mean, and the standard deviation over seeds divided by the root of their number.
+    ``time_ratio`` and ``memory_ratio``: medians, in units of the vanilla model of the same framework and depth. Pairs
+    are means before and after training over the runs that did not fail, as in ``training.Outcome``; ``unsolved`` is the
+    part of training examples without a steady state. ``failed`` of ``num_runs``.
     """
 
-    module: str
+    row: str
     family: str
     framework: str
     task: str
+    depth: int
     width: int
     parameters: int
     learning_rate: float
-    accuracies: Float[np.ndarray, " seeds"]
-    accuracy: float
+    scores: Float[np.ndarray, " seeds"]
+    score: float
     standard_error: float
     time_ratio: float
     memory_ratio: float
@@ -55,129 +42,95 @@ class Summary(NamedTuple):
     unsolved: float
     failed: int
     num_runs: int
-    failed_trials: tuple[float, ...]
-    reasons: tuple[str, ...]
-
-
-def _column(runs: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
-    values = (run[name] for run in runs)
-    return np.array([math.nan if value is None else value for value in values], float)
 
 
 def _mean(values: np.ndarray) -> float:
-    """Of what is there."""
-    there = values[np.isfinite(values)]
-    return float(there.mean()) if there.size else math.nan
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else math.nan
 
 
-def median(values: np.ndarray) -> float:
-    """Of the finite ones, NaN if there are none.
-
-    >>> median(np.array([1.0, np.nan, 3.0]))
-    2.0
-    """
-    there = values[np.isfinite(values)]
-    return float(np.median(there)) if there.size else math.nan
+def _median(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if known.size else math.nan
 
 
-def _summary(row: Mapping[str, Any]) -> Summary:
-    runs, trials = row["runs"], row["trials"]
-    fine = [run for run in runs if not run["failure"]]
-    accuracies = _column(fine, "accuracy")
-    error = float(accuracies.std(ddof=1) / math.sqrt(accuracies.size)) if accuracies.size > 1 else math.nan
+def _summary(entry: Mapping[str, Any], blind: Mapping[str, float] | None) -> Summary:
+    runs, task = entry["runs"], entry["task"]
+    if not isinstance(runs, Mapping):
+        runs = {name: [run[name] for run in runs] for name in runs[0]}
+
+    def column(name: str) -> np.ndarray:
+        return np.array(runs.get(name, [None] * len(runs["failure"])), float)
+
+    endpoint = "loss" if task.startswith("text") else "accuracy"
+    measured = column("accuracy" if endpoint == "accuracy" else "test_loss")
+    lost = np.array([bool(reason) for reason in runs["failure"]]) | ~np.isfinite(measured)
+    scores = measured[~lost] if blind is None else np.where(lost, blind[endpoint], measured)
+    times = column("time_ratio")
 
     def pair(name: str) -> tuple[float, float]:
-        return _mean(_column(fine, f"{name}_before")), _mean(_column(fine, f"{name}_after"))
+        before, after = (_mean(column(f"{name}_{when}")[~lost]) for when in ("before", "after"))
+        return before, after
 
     return Summary(
-        module=row["module"],
-        family=row["family"],
-        framework=row["framework"],
-        task=row["task"],
-        width=row["width"],
-        parameters=row["parameters"],
-        learning_rate=row["learning_rate"],
-        accuracies=accuracies,
-        accuracy=_mean(accuracies),
-        standard_error=error,
-        time_ratio=median(_column(fine, "time_ratio")),
-        memory_ratio=median(_column(runs, "memory_ratio")),
+        row=entry.get("row") or entry["module"],
+        family=entry["family"],
+        framework=entry["framework"],
+        task=task,
+        depth=entry.get("depth", 1),
+        width=entry["width"],
+        parameters=entry["parameters"],
+        learning_rate=entry.get("learning_rate") or runs["learning_rate"][0],
+        scores=scores,
+        score=_mean(scores),
+        standard_error=float(scores.std(ddof=1) / math.sqrt(scores.size)) if scores.size > 1 else math.nan,
+        time_ratio=_median(times[~lost] if blind is None else times),
+        memory_ratio=_median(column("memory_ratio")),
         steps=pair("steps"),
         contraction=pair("contraction"),
         production=pair("production"),
-        unsolved=_mean(_column(runs, "unsolved_training")),
-        failed=len(runs) - len(fine),
-        num_runs=len(runs),
-        failed_trials=tuple(trial["learning_rate"] for trial in trials if trial["failure"]),
-        reasons=tuple(run["failure"] for run in (*trials, *runs) if run["failure"]),
+        unsolved=_mean(column("unsolved_training")),
+        failed=int(lost.sum()),
+        num_runs=lost.size,
     )
 
 
 def summarize(record: Mapping[str, Any]) -> tuple[Summary, ...]:
-    """One ``Summary`` for each row of a record, in the order of the rows.
+    """One ``Summary`` for each row of a record of blocks, or for each cell with runs of a record of stacks, in order.
 
     >>> summarize({"rows": []})
     ()
     """
-    return tuple(_summary(row) for row in record["rows"])
+    entries, blind = record.get("cells", record.get("rows", ())), record.get("blind", {})
+    return tuple(_summary(entry, blind.get(entry["task"])) for entry in entries if "runs" in entry)
 
 
-def find(summaries: Sequence[Summary], module: str, task: str) -> Summary:
-    """The row of a module on a task. Raises ``ValueError`` where there is none.
+def find(summaries: Sequence[Summary], row: str, task: str, depth: int = 1) -> Summary:
+    """The row on a task at a depth. Raises ``ValueError`` where there is none.
 
-    >>> from experiments.comparison.experiment import recorded
-    >>> find(summarize(recorded()), "vanilla", "recall").width
+    >>> from experiments import records
+    >>> find(summarize(records.of_book("comparison")), "vanilla", "recall").width
     32
     """
     for summary in summaries:
-        if (summary.module, summary.task) == (module, task):
+        if (summary.row, summary.task, summary.depth) == (row, task, depth):
             return summary
-    raise ValueError(f"module: expected one with a row for {task}, got {module}")
+    raise ValueError(f"row: expected one with runs on {task} at depth {depth}, got {row}")
 
 
-def difference(one: Summary, other: Summary) -> tuple[float, float]:
-    """accuracy - accuracy of the other, and its standard error, the seeds of both taken as independent.
-
-    >>> from experiments.comparison.experiment import recorded
-    >>> rows = summarize(recorded())
-    >>> difference(rows[0], rows[0])[0]
-    0.0
-    """
-    return one.accuracy - other.accuracy, math.hypot(one.standard_error, other.standard_error)
-
-
-def wins(one: Summary, other: Summary) -> float:
-    """The share of pairs of runs, one of each, in which the first is more accurate; equal ones count by half.
+def wins(a: Summary, b: Summary) -> float:
+    """The share of pairs of runs, one of each, in which that of a has the larger score; equal ones count by half.
 
     Of rows that are the same one half is expected; NaN where a row has no run that counts. Of five runs against five
     all pairs go to the first by chance once in 252 times (the statistic of Mann and Whitney, over its largest value).
 
-    >>> from experiments.comparison.experiment import recorded
-    >>> rows = summarize(recorded())
+    >>> from experiments import records
+    >>> rows = summarize(records.of_book("comparison"))
     >>> wins(rows[0], rows[0])
     0.5
     """
-    gaps = one.accuracies[:, None] - other.accuracies
+    gaps = a.scores[:, None] - b.scores
     return float(((gaps > 0) + 0.5 * (gaps == 0)).mean()) if gaps.size else math.nan
-
-
-def _modules(summaries: Sequence[Summary]) -> dict[str, list[Summary]]:
-    groups: dict[str, list[Summary]] = {}
-    for summary in summaries:
-        groups.setdefault(summary.module, []).append(summary)
-    return groups
-
-
-def _score(s: Summary) -> str:
-    if not s.accuracies.size:
-        return "none"
-    spread = "" if math.isnan(s.standard_error) else f" ± {s.standard_error:.3f}"
-    return f"{s.accuracy:.3f}{spread}"
-
-
-def _both(rows: Sequence[Summary], text: Any) -> str:
-    parts = [text(row) for row in rows]
-    return parts[0] if len(set(parts)) == 1 else " / ".join(parts)
 
 
 def markdown(header: Sequence[str], body: Sequence[Sequence[str]], *, words: int = 1) -> str:
@@ -192,27 +145,27 @@ def markdown(header: Sequence[str], body: Sequence[Sequence[str]], *, words: int
     return "\n".join("| " + " | ".join(line) + " |" for line in (header, align, *body))
 
 
-def accuracy_table(summaries: Sequence[Summary]) -> str:
-    """Markdown: width, parameters, learning rate, accuracy on each task and failed runs; two tasks as a / b.
+def table(
+    summaries: Sequence[Summary], by: str, columns: Mapping[str, Callable[[Summary], str]], prefix: str = ""
+) -> str:
+    """Markdown: a line for each row, and each of ``columns`` for every value of the field ``by``, after ``prefix``.
 
-    >>> accuracy_table([]).splitlines()[0]
-    '| module | width | parameters | learning rate | failed runs |'
+    >>> from experiments import records
+    >>> rows = summarize(records.of_book("comparison"))[:2]
+    >>> print(table(rows, "task", {"score": lambda s: number(s.score, 3)}))  # exact
+    | row | score, digits | score, recall |
+    | --- | ---: | ---: |
+    | vanilla | 0.918 | 1.000 |
     """
-    tasks = list(dict.fromkeys(s.task for s in summaries))
-    header = ["module", "width", "parameters", "learning rate", *tasks, "failed runs"]
-    body = []
-    for name, rows in _modules(summaries).items():
-        scores = {row.task: _score(row) for row in rows}
-        body.append(
-            [
-                name,
-                _both(rows, lambda s: f"{s.width}"),
-                _both(rows, lambda s: f"{s.parameters}"),
-                _both(rows, lambda s: f"{s.learning_rate:g}"),
-                *(scores.get(task, "") for task in tasks),
-                _both(rows, lambda s: f"{s.failed} of {s.num_runs}"),
-            ]
-        )
+    values = sorted({getattr(s, by) for s in summaries})
+    rows: dict[str, dict[Any, Summary]] = {}
+    for s in summaries:
+        rows.setdefault(s.row, {})[getattr(s, by)] = s
+    header = ["row", *(f"{name}, {prefix}{value}" for name in columns for value in values)]
+    body = [
+        [row, *(show(cells[v]) if v in cells else "" for show in columns.values() for v in values)]
+        for row, cells in rows.items()
+    ]
     return markdown(header, body)
 
 
@@ -225,43 +178,10 @@ def number(value: float, digits: int) -> str:
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def changes(found: Any) -> list[str] | None:
-    """Steps, contraction factor and entropy production, before → after; None if none of them is known."""
-    pairs = (found.steps, 1), (found.contraction, 2), (found.production, 2)
-    if all(math.isnan(value) for pair, _ in pairs for value in pair):
-        return None
-    return [
-        "–" if all(map(math.isnan, pair)) else " → ".join(number(value, digits) for value in pair)
-        for pair, digits in pairs
-    ]
+def change(pair: tuple[float, float], digits: int) -> str:
+    """A number before and after training, or a dash where none is known.
 
-
-def cost_table(summaries: Sequence[Summary]) -> str:
-    """Markdown: framework, time and temporary memory of an update in units of the vanilla block's; two tasks as a / b.
-
-    >>> cost_table([]).splitlines()[0]
-    '| module | framework | time | memory |'
+    >>> change((0.4, 0.52), 1), change((math.nan, math.nan), 1)
+    ('0.4 → 0.5', '–')
     """
-    body = [
-        [
-            name,
-            {"jax": "JAX", "torch": "PyTorch"}[rows[0].framework],
-            _both(rows, lambda s: number(s.time_ratio, 1)),
-            _both(rows, lambda s: number(s.memory_ratio, 1)),
-        ]
-        for name, rows in _modules(summaries).items()
-    ]
-    return markdown(["module", "framework", "time", "memory"], body)
-
-
-def diagnostics_table(summaries: Sequence[Summary]) -> str:
-    """Markdown: solver updates, contraction factor, entropy production, before → after; modules without any left out.
-
-    >>> diagnostics_table([]).splitlines()[0]
-    '| module | task | solver updates | contraction factor | entropy production | without a steady state |'
-    """
-    body = [
-        [s.module, s.task, *told, f"{100 * s.unsolved:.1f} %"] for s in summaries if (told := changes(s)) is not None
-    ]
-    header = ["module", "task", "solver updates", "contraction factor", "entropy production", "without a steady state"]
-    return markdown(header, body)
+    return "–" if all(map(math.isnan, pair)) else " → ".join(number(value, digits) for value in pair)

@@ -27,7 +27,6 @@ __all__ = [
     "fill_in",
     "most_frequent",
     "recall",
-    "recall_apart",
 ]
 
 # The label of a site at which an example asks for nothing.
@@ -56,9 +55,8 @@ class Task:
     """Examples to learn from, to choose a learning rate by, and to report, and the sites where answers are read.
 
     A task equals itself alone, so that what is compiled for it can be kept by it. No example is in two of the three
-    sets. ``chance`` is the accuracy of guessing at random. ``averaged``: the one answer is read off the average over
-    all sites, and ``answer_sites`` is empty. ``grid``: how the sites lie, as (rows, columns) or (sites,); empty where
-    neighbours mean nothing.
+    sets. ``averaged``: the one answer is read off the average over all sites, and ``answer_sites`` is empty. ``grid``:
+    how the sites lie, as (rows, columns) or (sites,); empty where neighbours mean nothing.
     """
 
     name: str
@@ -79,11 +77,6 @@ class Task:
     def num_features(self) -> int:
         """Features of a site."""
         return self.train.features.shape[2]
-
-    @property
-    def chance(self) -> float:
-        """1 / classes."""
-        return 1 / self.num_classes
 
     @property
     def blind(self) -> Blind:
@@ -150,8 +143,8 @@ def recall(
     but the pairs of the same example tells the answer. As many examples for validation as for testing.
 
     >>> task = recall()
-    >>> task.train.features.shape, task.test.labels.shape, task.chance
-    ((16000, 16, 24), (500, 8), 0.125)
+    >>> task.train.features.shape, task.test.labels.shape
+    ((16000, 16, 24), (500, 8))
     """
     pairs = validate.count(num_pairs, "num_pairs", minimum=1)
     num_keys = validate.count(num_keys, "num_keys", minimum=pairs)
@@ -191,47 +184,6 @@ def most_frequent(num_pairs: int, num_values: int) -> float:
         at_most.append(coefficient * math.factorial(pairs) / values**pairs)
     probabilities = np.diff(at_most, prepend=0.0)
     return float(probabilities @ np.arange(pairs + 1) / pairs)
-
-
-def recall_apart(
-    *,
-    num_pairs: int = 12,
-    num_keys: int = 24,
-    num_values: int = 8,
-    num_train: int = 40000,
-    num_test: int = 2000,
-    seed: int = 0,
-) -> Task:
-    """Which value followed this key: key, value, key, value, ..., then the same keys in another order.
-
-    The usual form of multi-query associative recall, which takes two steps: a value has to hear which key stands before
-    it, and a question has to find the value that heard of its key. Sites 2 p and 2 p + 1 hold key and value of pair p,
-    the last ``num_pairs`` sites ask. One-hot features: keys, then values. Keys of an example differ; values are drawn
-    with replacement, so that without a look-up ``most_frequent(num_pairs, num_values)`` of the answers can be right.
-
-    >>> task = recall_apart(num_train=10, num_test=5)
-    >>> task.train.features.shape, task.test.labels.shape, round(most_frequent(12, 8), 3)
-    ((10, 36, 32), (5, 12), 0.286)
-    """
-    joined = recall(
-        num_pairs=num_pairs,
-        num_keys=num_keys,
-        num_values=num_values,
-        num_train=num_train,
-        num_test=num_test,
-        seed=seed,
-    )
-
-    def apart(examples: Examples) -> Examples:
-        told, asked = examples.features[:, :num_pairs], examples.features[:, num_pairs:]
-        pairs = np.repeat(told, 2, axis=1)
-        pairs[:, 0::2, num_keys:] = 0
-        pairs[:, 1::2, :num_keys] = 0
-        return Examples(np.concatenate([pairs, asked], axis=1), examples.labels)
-
-    train, validation, test = (apart(part) for part in (joined.train, joined.validation, joined.test))
-    sites = 3 * num_pairs
-    return Task("recall apart", train, validation, test, tuple(range(2 * num_pairs, sites)), num_values, grid=(sites,))
 
 
 def classify_mnist(

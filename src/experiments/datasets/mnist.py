@@ -51,16 +51,10 @@ class Images(NamedTuple):
     test_labels: UInt8[np.ndarray, " num_test"]
 
 
-def _parsed(data: bytes, name: str) -> np.ndarray:
+def _parsed(data: bytes) -> np.ndarray:
     """An array of idx's format: two zeros, type, number of axes, sizes as big-endian numbers of 4 bytes, elements."""
-    ndim = data[3] if len(data) > 3 else 0
-    start = 4 + 4 * ndim
-    if data[:3] != bytes([0, 0, _UNSIGNED_BYTES]) or len(data) < start:
-        raise ValueError(f"{name}: expected an idx file of unsigned bytes, got a file that begins with {data[:4]!r}")
-    shape = struct.unpack(f">{ndim}I", data[4:start])
-    if len(data) - start != int(np.prod(shape)):
-        raise ValueError(f"{name}: expected {int(np.prod(shape))} elements of shape {shape}, got {len(data) - start}")
-    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
+    start = 4 + 4 * data[3]
+    return np.frombuffer(data, np.uint8, offset=start).reshape(struct.unpack(f">{data[3]}I", data[4:start]))
 
 
 def _formatted(array: UInt8[np.ndarray, "..."]) -> bytes:
@@ -68,7 +62,7 @@ def _formatted(array: UInt8[np.ndarray, "..."]) -> bytes:
 
 
 def _images(folder: Path, known: tuple[Known, ...]) -> Images:
-    return Images(*(_parsed(content(folder, file), file.name) for file in known))
+    return Images(*(_parsed(content(folder, file)) for file in known))
 
 
 def load(folder: str | os.PathLike[str] | None = None) -> Images:

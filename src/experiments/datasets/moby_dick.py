@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from experiments.datasets.files import Known, content, located
-from spinbook import validate
 
-__all__ = ["ALPHABET", "FILE", "decode", "encode", "load", "sample"]
+__all__ = ["ALPHABET", "FILE", "encode", "load", "sample"]
 
 ALPHABET = " abcdefghijklmnopqrstuvwxyz.,;:!?'\"-"
 FILE = Known("data.txt", 1204997, "fe282a57094ed62e7144fb7c804a9748fc1c909bf3b49d06e7276015f9f67240")
@@ -63,22 +62,7 @@ def encode(text: str) -> UInt8[np.ndarray, " characters"]:
     >>> encode("Ahab — 1851!").tolist() == encode("ahab - !").tolist()  # exact
     True
     """
-    text = validate.instance(text, str, "text")
     plain = unicodedata.normalize("NFKD", "".join(_WRITTEN_AS.get(c, c) for c in text)).lower()
     kept = "".join(c if c in ALPHABET else " " for c in plain if not unicodedata.combining(c))
     place = {c: k for k, c in enumerate(ALPHABET)}
     return np.array([place[c] for c in " ".join(kept.split())], np.uint8)
-
-
-def decode(characters: UInt8[np.ndarray, " characters"]) -> str:
-    """The text of these positions in ``ALPHABET``. Raises ``ValueError`` for numbers that are none of them.
-
-    >>> decode(encode("The Whale!"))
-    'the whale!'
-    """
-    known = validate.known_numbers(characters, "characters")
-    if known.ndim != 1:
-        raise ValueError(f"characters: expected numbers in a row, got shape {known.shape}")
-    last = len(ALPHABET) - 1
-    validate.require(lambda k: np.isin(k, np.arange(last + 1)), known, "characters", f"integers from 0 to {last}")
-    return "".join(ALPHABET[k] for k in known.astype(int))

@@ -1,39 +1,33 @@
 """The records of the lens: two trained networks on one text, with their controls, and a sample of the first.
 
-``python -m experiments.lens_record --out FOLDER`` does what the plan of the lens (``book/plan-of-the-lens.md``) says
-of the encoder, and writes ``lens.json.gz``; with ``--network causal`` it trains the second network, and writes
-``causal.json.gz``. What lies beside this module are the records of the book. Here they are read, by pages that carry
-nothing of the runs: those are in ``runs``, ``causal``, ``spins`` and ``reaction``.
+``records/lens`` has them and their plan. Here they are read; the modules below have what was measured, a function each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments import records
 
-__all__ = ["NETWORKS", "Sample", "by_head", "packed", "recorded", "sample", "values"]
+__all__ = ["NETWORKS", "Sample", "by_head", "recorded", "sample", "values"]
 
 NETWORKS = ("trained", "fresh", "shuffled", "other order")
-_RECORDS = {name: f"{name}.json.gz" for name in ("lens", "causal", "spins", "order", "reaction", "metric")}
-_SAMPLE = "minilm.npz"
+_PLACES = {"spins": "lens-spins", "order": "lens-spins", "reaction": "lens-reaction", "metric": "lens-reaction"}
 
 
 def recorded(name: str = "lens") -> dict[str, Any]:
-    """A record beside this module: of the encoder, as "causal" of the second network, or one of the four below.
+    """A record of the encoder, as "causal" of the second network, or one of the four below.
 
     "spins" has every head of both as vector spins, "order" six of them with other numbers of components, "reaction" the
-    echo at the layer that can have seen it, and "metric" attention in the best diagonal metric. Raises ``KeyError`` for
-    another name.
+    echo at the layer that can have seen it, and "metric" attention in the best diagonal metric.
 
     >>> recorded()["complete"], recorded("causal")["complete"]
     (True, True)
     """
-    return records.beside("experiments.lens_record", _RECORDS[name])
+    return records.of_book(_PLACES.get(name, "lens"), name)
 
 
 def values(record: Mapping[str, Any], part: str, name: str, network: str = "trained") -> np.ndarray:
@@ -62,27 +56,6 @@ class Sample(NamedTuple):
     keys: np.ndarray
 
 
-_LEVELS = 255
-"""On each side of zero: nine bits for a number, of which the last lies in a file of bits."""
-
-
-def packed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Vectors (..., d) as whole parts of their largest component, which is kept in half precision: nine bits each."""
-    found: dict[str, np.ndarray] = {}
-    for name, x in arrays.items():
-        scale = (np.abs(x).max(-1, keepdims=True) / _LEVELS).astype(np.float16)
-        parts = np.clip(np.round(x / scale.astype(float)), -_LEVELS, _LEVELS).astype(np.int16)
-        found |= {f"{name}.scale": scale, f"{name}.high": (parts >> 1).astype(np.int8)}
-        found[f"{name}.low"] = np.packbits((parts & 1).astype(bool))
-    return found
-
-
-def _unpacked(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
-    high, scale = arrays[f"{name}.high"].astype(float), arrays[f"{name}.scale"].astype(float)
-    low = np.unpackbits(arrays[f"{name}.low"], count=high.size).reshape(high.shape)
-    return np.asarray((2 * high + low) * scale)
-
-
 def sample() -> Sample:
     """Two windows, so that pages run without the weights, from vectors of nine bits a component.
 
@@ -91,9 +64,16 @@ def sample() -> Sample:
     >>> sample().attention.shape
     (6, 2, 12, 64, 64)
     """
-    with resources.as_file(resources.files("experiments.lens_record") / _SAMPLE) as path, np.load(path) as data:
+    with np.load(records.place("lens", "minilm.npz")) as data:
         arrays = dict(data)
-    states, q, k = (_unpacked(arrays, name) for name in ("states", "queries", "keys"))
+
+    def unpacked(name: str) -> np.ndarray:
+        """Whole parts of the largest component of each vector, of which the last bit lies in a file of bits."""
+        high, scale = arrays[f"{name}.high"].astype(float), arrays[f"{name}.scale"].astype(float)
+        low = np.unpackbits(arrays[f"{name}.low"], count=high.size).reshape(high.shape)
+        return np.asarray((2 * high + low) * scale)
+
+    states, q, k = (unpacked(name) for name in ("states", "queries", "keys"))
     logits = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
     attention = np.exp(logits - logits.max(-1, keepdims=True))
     return Sample(arrays["tokens"], attention / attention.sum(-1, keepdims=True), states, q, k)

@@ -14,50 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["antisymmetric_share", "growth"]
-
-
-def _layer(layer: Any, states: Any, parameters: tuple[Any, ...]) -> Array:
-    if not callable(layer):
-        raise ValueError(f"layer: expected a function of states (N, D), got {type(layer).__name__}")
-    given = validate.known_numbers(states, "states")
-    x = jnp.asarray(given, getattr(states, "dtype", None) if isinstance(states, jax.Array) else None)
-    if x.ndim != 2 or x.size == 0:
-        raise ValueError(f"states: expected vectors of tokens (N, D), got shape {x.shape}")
-    returned = getattr(jax.eval_shape(layer, x, *parameters), "shape", None)
-    if returned != x.shape:
-        raise ValueError(f"layer: expected states of shape {x.shape} for such states, got {returned}")
-    return x
-
-
-@partial(jax.jit, static_argnames="layer")
-def _pushed(layer: Any, x: Array, parameters: Any, u: Array) -> Array:
-    return jax.lax.map(lambda u: jax.jvp(lambda x: layer(x, *parameters), (x,), (u,))[1], u)
-
-
-def growth(
-    key: PRNGKeyArray,
-    layer: Callable[..., Array],
-    states: Float[ArrayLike, "N D"],
-    parameters: Any = (),
-    *,
-    num_probes: int = 1,
-) -> float:
-    """sqrt(mean |f'(x) u|^2 / mean |u|^2) over random directions u: how much a layer f spreads a small disturbance.
-
-    ``layer(states, *parameters)`` is a function of JAX, compiled once for the same function. One forward derivative a
-    probe. Raises ``ValueError`` for a layer that changes the shape.
-
-    >>> round(growth(jax.random.key(0), lambda x: 3 * x, np.ones((2, 2))), 5)
-    3.0
-    """
-    key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=1)
-    x = _layer(layer, states, parameters)
-    u = jax.random.normal(key, (num_probes, *x.shape), x.dtype)
-    return float(jnp.sqrt(jnp.sum(_pushed(layer, x, parameters, u) ** 2) / jnp.sum(u**2)))
+__all__ = ["antisymmetric_share"]
 
 
 @partial(jax.jit, static_argnames="layer")
@@ -85,16 +44,14 @@ def antisymmetric_share(
 
     Zero where the layer is the gradient of an energy, one half for a matrix of independent numbers, one for a field of
     rotations. J is never formed: for random signs z the mean of |J z|^2 is |J|^2. One forward and one backward
-    derivative a probe, compiled as in ``growth``. A residual is a gradient and hides what is added to it; give the
-    layer without. Raises ``ValueError`` for a layer that changes the shape; NaN for one that does not depend on its
-    states.
+    derivative a probe, compiled once for the same function. A residual is a gradient and hides what is added to it;
+    give the layer without. NaN for one that does not depend on its states.
 
     >>> turn = jnp.array([[0.0, 1.0], [-1.0, 0.0]])
     >>> round(antisymmetric_share(jax.random.key(0), lambda x: x @ turn, np.ones((3, 2)))[0], 5)
     1.0
     """
-    key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=2)
-    x = _layer(layer, states, parameters)
+    x = jnp.asarray(states)
     z = jax.random.rademacher(key, (num_probes, *x.shape), x.dtype)
     odd, whole = (np.asarray(a, float) for a in _both_ways(layer, x, parameters, z))
     with np.errstate(invalid="ignore"):

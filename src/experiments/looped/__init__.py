@@ -1,7 +1,6 @@
 """A network that really is repeated: one trained block, applied twelve times to a chemical reaction, and then more.
 
-``python -m experiments.looped --out FOLDER`` does what the plan of the lens (``book/plan-of-the-lens.md``) says of it,
-and writes ``looped.json.gz``. What lies beside this module is the record of the book.
+``records/looped`` has the record; ``network`` is the forward pass, and ``mapping`` what its attention is read for.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ __all__ = ["recorded", "values"]
 
 
 def recorded() -> dict[str, Any]:
-    """The record beside this module.
+    """The record of the book.
 
     >>> recorded()["complete"]
     True
     """
-    return records.beside("experiments.looped", "looped.json.gz")
+    return records.of_book("looped")
 
 
 def values(record: dict[str, Any], name: str, network: str = "trained") -> np.ndarray:

@@ -1,6 +1,6 @@
 """From which atom of the reactants an atom of the product comes, by attention: RXNMapper's procedure, and its score.
 
-Molecules are SMILES without stereochemistry, as in ``reactions.csv``. Source: Schwaller et al. (2021).
+Molecules are SMILES without stereochemistry, as in ``records/looped/reactions.csv``. Source: Schwaller et al. (2021).
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Sequence
-from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from experiments import records
 from experiments.looped.network import tokens
 
 __all__ = ["Graph", "Reaction", "by_largest", "by_neighbours", "graph", "reactions", "share_right", "weights"]
@@ -47,7 +47,7 @@ def reactions() -> list[Reaction]:
     >>> reactions()[0].smiles, reactions()[0].atoms
     ('CC(=O)O.CCO>>CCOC(C)=O', [4, 5, 6, 1, 0, 2])
     """
-    with (resources.files("experiments.looped") / "reactions.csv").open(encoding="utf-8") as file:
+    with records.place("looped", "reactions.csv").open(encoding="utf-8") as file:
         return [Reaction(r["name"], r["reaction"], [int(k) for k in r["atoms"].split()]) for r in csv.DictReader(file)]
 
 

@@ -127,14 +127,9 @@ def tokens(reaction: str) -> list[str]:
 def padded(
     reactions: Sequence[str], vocabulary: dict[str, int], length: int
 ) -> tuple[Int[np.ndarray, "B N"], Int[np.ndarray, " B"]]:
-    """Numbers of the tokens of each reaction, zeros behind them, and how many there are.
-
-    Raises ``ValueError`` for a reaction that is longer than ``length``, and ``KeyError`` for an unknown token.
-    """
+    """Numbers of the tokens of each reaction, zeros behind them, and how many there are."""
     found = np.zeros((len(reactions), length), int)
     words = [tokens(reaction) for reaction in reactions]
-    if words and max(map(len, words)) > length:
-        raise ValueError(f"reactions: expected at most {length} tokens, got {max(map(len, words))}")
     for row, these in zip(found, words, strict=True):
         row[: len(these)] = [vocabulary[word] for word in these]
     return found, np.array([len(these) for these in words])

@@ -3,7 +3,7 @@
 steady       sigma = beta sum_ij (J_ij - J_ji) D_ij, and its estimate from a simulation
 paths        path probabilities: the entropy budget of every step, under any drive
 mean_field   Ising and vector spins, never negative; the forms that the source prints
-relaxation   how a mean-field system settles after its drive has changed
+relaxation   how far a mean-field system is from where it will rest
 
 The exact value for few Ising spins is ``spinbook.ising.exact.entropy_production``, and that of the infinite asymmetric
 Sherrington-Kirkpatrick model is in ``spinbook.ising.sherrington_kirkpatrick.order_parameters``.
@@ -13,27 +13,22 @@ from __future__ import annotations
 
 from spinbook.entropy_production import mean_field, paths, relaxation, steady
 from spinbook.entropy_production.mean_field import (
-    angle_estimate,
     ising_mean_field,
-    leading_order,
     source_delayed_correlations,
     vector_delayed_correlations,
     vector_mean_field,
 )
 from spinbook.entropy_production.paths import entropy_budget
-from spinbook.entropy_production.relaxation import contraction_factor, divergence
+from spinbook.entropy_production.relaxation import divergence
 from spinbook.entropy_production.steady import NotSteadyWarning, from_delayed_correlations, from_simulation
 
 __all__ = [
     "NotSteadyWarning",
-    "angle_estimate",
-    "contraction_factor",
     "divergence",
     "entropy_budget",
     "from_delayed_correlations",
     "from_simulation",
     "ising_mean_field",
-    "leading_order",
     "mean_field",
     "paths",
     "relaxation",

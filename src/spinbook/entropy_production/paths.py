@@ -11,7 +11,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook.annotations import ArrayLike, Float, Number
+from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Positive
 from spinbook.ising import exact
 
 __all__ = ["EntropyBudget", "entropy_budget"]
@@ -39,7 +40,7 @@ def entropy_budget(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, " #N"],
     *,
-    beta: Number,
+    beta: Positive,
 ) -> EntropyBudget:
     """sigma_t = sum_{s, s'} p'(s') P(s | s') log[p'(s') P(s | s') / (p(s) P(s' | s))] = S(p) - S(p') + environment.
 

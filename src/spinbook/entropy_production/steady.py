@@ -8,49 +8,26 @@ for other distributions see ``paths``.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import arguments, replicas, validate
-from spinbook.annotations import ArrayLike, Float, Number
+from spinbook import replicas, validate
+from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Positive, checked
 from spinbook.simulation import Simulation
 
-__all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation", "warn_of_drift"]
+__all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation"]
 
 
 class NotSteadyWarning(UserWarning):
     """An identity of the steady state was applied to a system that is not in its steady state."""
 
 
-def warn_of_drift(drift: Any, allowed: float, what: str) -> None:
-    """Warn if a measured drift is larger than what is allowed; silent under a trace.
-
-    Takes its arguments without checks; its callers have checked them.
-    """
-    if validate.is_traced(drift) or not float(drift) > allowed:
-        return
-    warnings.warn(
-        f"{what}: expected a steady state, got a drift of {float(drift):.3g} (allowed {allowed:.3g}); the result is an "
-        "estimate that need not be the entropy production, nor positive",
-        NotSteadyWarning,
-        stacklevel=3,
-    )
-
-
-def _antisymmetric(J: Array) -> Array:
-    return J - jnp.swapaxes(J, -1, -2)
-
-
-@jax.jit
-def _from_delayed(J: Array, D: Array, beta: Array) -> Array:
-    return beta * jnp.sum(jnp.broadcast_to(_antisymmetric(J), D.shape) * D, axis=(-2, -1))
-
-
+@checked(static=())
 def from_delayed_correlations(
-    couplings: Float[ArrayLike, "N N"], delayed_correlations: Float[ArrayLike, "*batch N N"], *, beta: Number
+    couplings: Float[ArrayLike, "N N"], delayed_correlations: Float[ArrayLike, "*batch N N"], *, beta: Positive
 ) -> Float[Array, "*batch"]:
     """sigma = beta sum_ij (J_ij - J_ji) D_ij, in nats per step.
 
@@ -66,12 +43,8 @@ def from_delayed_correlations(
     >>> round(float(sigma), 3)
     1.68
     """
-    dtype = validate.common_dtype(couplings, delayed_correlations)
-    J = arguments.one_matrix(couplings, dtype=dtype)
-    D = validate.finite(delayed_correlations, "delayed_correlations", dtype=dtype)
-    if D.shape[-2:] != J.shape:
-        raise ValueError(f"delayed_correlations: expected shape (..., {J.shape[0]}, {J.shape[0]}), got {D.shape}")
-    return _from_delayed(J, D, validate.positive(beta, "beta", ndim=0, dtype=dtype))
+    J = couplings
+    return beta * jnp.sum((J - J.T) * delayed_correlations, axis=(-2, -1))
 
 
 class SampledProduction(NamedTuple):
@@ -84,17 +57,16 @@ class SampledProduction(NamedTuple):
     drift: Float[Array, ""]
 
 
-def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], *, beta: Number) -> SampledProduction:
+def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], *, beta: Positive) -> SampledProduction:
     """sigma = beta sum_ij (J_ij - J_ji) <s_i(t) s_j(t-1)>, from a simulation made with ``correlations=True``.
 
     The product m_i m_j of the means is symmetric in the steady state and drops out, which removes its noise. The
     standard error comes from the scatter of the simulation's groups of replicas; for a single group it is NaN. Warns
     with ``NotSteadyWarning`` where a magnetization drifts by more than six standard errors: then the transient was
-    too short.
+    too short. Raises ``ValueError`` for a simulation without correlations, couplings of another size, NaN and
+    beta <= 0. Source: Bal (2026), section "Entropy production", with its lost beta.
 
-    Raises ``ValueError`` for a simulation without correlations, couplings of another size, NaN and beta <= 0. Source:
-    Bal (2026), section "Entropy production", with its lost beta.
-
+    >>> import jax
     >>> from spinbook.ising import stochastic
     >>> J, start = [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2000, 2))
     >>> run = stochastic.simulate(
@@ -108,7 +80,7 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
         raise ValueError("simulation: expected a simulation made with correlations=True, got one without")
     products = simulation.group_delayed_products
     values = from_delayed_correlations(couplings, products, beta=beta)
-    mean = replicas.weighted_mean(values, simulation.weights)
+    mean = jnp.tensordot(simulation.weights, values, 1)
     error = replicas.standard_error(values, simulation.weights)
     change = simulation.replica_magnetizations - simulation.replica_previous
     several = len(change) > 1
@@ -116,6 +88,11 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
     scatter = replicas.standard_error(change) if several else jnp.zeros_like(change[0])
     floor = jnp.finfo(change.dtype).eps
     drift = jnp.max(jnp.abs(jnp.mean(change, axis=0)) / jnp.maximum(scatter, floor))
-    if several:
-        warn_of_drift(drift, 6.0, "simulation")
+    if several and not validate.is_traced(drift) and float(drift) > 6:
+        warnings.warn(
+            f"simulation: expected a steady state, got a drift of {float(drift):.3g} standard errors; the result is an "
+            "estimate that need not be the entropy production, nor positive",
+            NotSteadyWarning,
+            stacklevel=2,
+        )
     return SampledProduction(mean, error, drift)

@@ -8,27 +8,22 @@ have any symmetry and a diagonal.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from spinbook import arguments, validate
-from spinbook.annotations import ArrayLike, Float, Number
+from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Positive, PositiveCount, checked
 from spinbook.fixed_point import FixedPoint
 
 __all__ = [
-    "correlations",
-    "covariance",
     "delayed_correlations",
     "entropy_production",
-    "kullback_leibler",
     "magnetizations",
-    "mean",
-    "product_distribution",
     "states",
     "stationary_distribution",
     "stationary_solve",
@@ -36,55 +31,26 @@ __all__ = [
     "transition_matrix",
 ]
 
-Couplings = Float[ArrayLike, "N N"]
-Fields = Float[ArrayLike, " #N"]
-
 _MAX_SPINS = 14
 
-Distribution = Float[ArrayLike, " 2**N"]
+
+def _few(couplings: Array | np.ndarray, name: str) -> None:
+    if len(couplings) > _MAX_SPINS:
+        raise ValueError(f"{name}: expected at most {_MAX_SPINS} spins, got {len(couplings)}")
 
 
-def _memory(numbers: float) -> str:
-    size = 8 * numbers
-    for unit in ("bytes", "kB", "MB", "GB", "TB", "PB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} EB"
+def _probabilities(distribution: Array | np.ndarray, name: str) -> None:
+    if len(distribution) not in 2 ** np.arange(1, _MAX_SPINS + 1):
+        raise ValueError(f"{name}: expected shape (2^N,), N from 1 to {_MAX_SPINS}, got {distribution.shape}")
+    # The error of 2^N roundings; a larger deviation is an error of the caller and not of arithmetic.
+    slack = len(distribution) * float(jnp.finfo(distribution.dtype).eps)
+    validate.require(lambda x: x >= 0, distribution, name, "probabilities >= 0")
+    validate.require(lambda x: abs(x - 1) <= slack, distribution.sum(), name, "probabilities with the sum 1")
 
 
-def _refuse_many(num_spins: int, name: str) -> None:
-    if num_spins > _MAX_SPINS:
-        raise ValueError(
-            f"{name}: expected at most {_MAX_SPINS} spins, got {num_spins} (in float64 the transition matrix would "
-            f"need {_memory(4.0**num_spins)}, and a step without it {_memory(2 * 2.0 ** (1.5 * num_spins))})"
-        )
-
-
-def _model(couplings: Any, fields: Any, beta: Any, *others: Any) -> tuple[Array, Array, Array]:
-    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=validate.common_dtype(couplings, fields, *others))
-    _refuse_many(J.shape[0], "couplings")
-    if h.ndim != 1:
-        raise ValueError(f"fields: expected a number or shape {J.shape[:1]}, got shape {h.shape}")
-    return J, h, beta
-
-
-def _distribution(value: Any, *, name: str = "distribution", dtype: Any = None, num_spins: int | None = None) -> Array:
-    p = validate.finite(value, name, ndim=1, dtype=dtype)
-    n = p.shape[0].bit_length() - 1
-    if p.shape[0] != 2**n or n < 1 or num_spins not in (None, n):
-        wanted = "(2^N,), N >= 1" if num_spins is None else f"{(2**num_spins,)}"
-        raise ValueError(f"{name}: expected shape {wanted}, got shape {p.shape}")
-    _refuse_many(n, name)
-    validate.require(lambda x: x >= 0, p, name, "probabilities >= 0")
-    # The error of 2^n roundings; a larger deviation is an error of the caller and not of arithmetic.
-    slack = 2.0**n * float(jnp.finfo(p.dtype).eps)
-    validate.require(lambda x: abs(x - 1) <= slack, jnp.sum(p), name, "probabilities with the sum 1")
-    return p
-
-
-def _num_spins(p: Array) -> int:
-    return p.shape[0].bit_length() - 1
+Couplings = Annotated[Float[ArrayLike, "N N"], _few]
+Fields = Float[ArrayLike, " #N"]
+Distribution = Annotated[Float[ArrayLike, " states"], _probabilities]
 
 
 def _states(n: int, dtype: Any) -> Array:
@@ -93,6 +59,7 @@ def _states(n: int, dtype: Any) -> Array:
 
 def _log_ratios(J: Array, h: Array, beta: Array) -> Array:
     """2 beta H_i(s'), the log of P(s_i = 1 | s') / P(s_i = -1 | s'), for each state s' and spin i."""
+    h = jnp.broadcast_to(h, J.shape[:1])
     return 2 * beta * (h[None] + _states(J.shape[0], J.dtype) @ J.T)
 
 
@@ -118,29 +85,18 @@ def _advance(p: Array, high: Array, low: Array) -> Array:
     return ((high * p[None]) @ low.T).ravel()
 
 
-@jax.jit
-def _transition_matrix(J: Array, h: Array, beta: Array) -> Array:
-    x = _log_ratios(J, h, beta)
-    return _products(jax.nn.sigmoid(x), jax.nn.sigmoid(-x))
-
-
-@jax.jit
-def _step(p: Array, J: Array, h: Array, beta: Array) -> Array:
-    return _advance(p, *_halves(J, h, beta))
-
-
 def states(num_spins: int) -> Float[Array, "states N"]:
     """s_i = 2 (bit i of the row number) - 1: all 2^N states of N spins.
 
     >>> states(2).tolist()
     [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
     """
-    n = validate.count(num_spins, "num_spins", minimum=1)
-    _refuse_many(n, "num_spins")
+    n = validate.count(num_spins, "num_spins", minimum=1, maximum=_MAX_SPINS)
     return _states(n, validate.common_dtype())
 
 
-def transition_matrix(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, "states states"]:
+@checked(static=())
+def transition_matrix(couplings: Couplings, fields: Fields, *, beta: Positive) -> Float[Array, "states states"]:
     """P(s | s') = prod_i exp(beta s_i H_i(s')) / (2 cosh(beta H_i(s'))), as a matrix [new, old] whose columns sum to 1.
 
     Memory: 8 * 4^N bytes in float64, 2.1 GB at N = 14, and as much again while it is built; ``step`` does without.
@@ -150,10 +106,14 @@ def transition_matrix(couplings: Couplings, fields: Fields, *, beta: Number) -> 
     >>> transition_matrix([[0.0, 1.0], [-1.0, 0.0]], 0.0, beta=0.5).shape
     (4, 4)
     """
-    return _transition_matrix(*_model(couplings, fields, beta))
+    x = _log_ratios(couplings, fields, beta)
+    return _products(jax.nn.sigmoid(x), jax.nn.sigmoid(-x))
 
 
-def step(distribution: Distribution, couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, " states"]:
+@checked(static=())
+def step(
+    distribution: Distribution, couplings: Couplings, fields: Fields, *, beta: Positive
+) -> Float[Array, " states"]:
     """p(s) = sum_s' P(s | s') p'(s'), with p' = ``distribution``.
 
     Cost: 2 * 4^N multiplications without the transition matrix, half a second at N = 14. Errors as for
@@ -164,26 +124,34 @@ def step(distribution: Distribution, couplings: Couplings, fields: Fields, *, be
     >>> [round(float(x), 3) for x in p]
     [0.0, 0.0, 1.0, 0.0]
     """
-    J, h, beta = _model(couplings, fields, beta, distribution)
-    return _step(_distribution(distribution, dtype=J.dtype, num_spins=J.shape[0]), J, h, beta)
+    return _advance(distribution, *_halves(couplings, fields, beta))
 
 
-def product_distribution(magnetizations: Float[ArrayLike, " N"]) -> Float[Array, " states"]:
-    """p(s) = prod_i (1 + s_i m_i) / 2, independent spins with means m_i.
+@checked(static=("max_steps",))
+def stationary_solve(
+    couplings: Couplings,
+    fields: Fields,
+    *,
+    beta: Positive,
+    tol: Positive = 1e-12,
+    max_steps: PositiveCount = 10_000,
+) -> FixedPoint:
+    """p = P p, by stepping from three distributions until they have become one, with evidence.
 
-    >>> product_distribution([1.0, 0.5]).tolist()
-    [0.0, 0.25, 0.0, 0.75]
+    The three are: all spins down, all spins up, and random weights on all states. ``residual`` is the largest distance
+    sum_s |p(s) - q(s)| between them, ``converged`` says that it is at most ``tol`` (or 16 eps, in float32 2e-6). A
+    small p - P p would not be enough, since it is small at every step of a slow chain. Cost: three times ``step`` for
+    each of num_steps. ``jax.jit``, ``jax.vmap`` and forward derivatives pass through; reverse ones raise. Errors as for
+    ``transition_matrix``.
+
+    >>> solution = stationary_solve([[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=0.7)
+    >>> solution.value.shape, bool(solution.converged)
+    ((4,), True)
+    >>> bool(stationary_solve([[0.0, 1.0], [1.0, 0.0]], 0.0, beta=30.0).converged)
+    False
     """
-    dtype = validate.common_dtype(magnetizations)
-    m = validate.vectors(validate.finite(magnetizations, "magnetizations", ndim=1, dtype=dtype), "magnetizations")
-    _refuse_many(m.shape[0], "magnetizations")
-    m = arguments.magnetizations(m, "magnetizations", m.shape[0], dtype=dtype)[None]
-    return _products((1 + m) / 2, (1 - m) / 2)[:, 0]
-
-
-@partial(jax.jit, static_argnames="max_steps")
-def _stationary(J: Array, h: Array, beta: Array, tol: Array, max_steps: int) -> FixedPoint:
-    high, low = _halves(J, h, beta)
+    J = couplings
+    high, low = _halves(J, fields, beta)
     size = 2 ** J.shape[0]
     # Random weights have a share of every slow mode of the chain, in however few states it sits; the two states where
     # all spins agree are the farthest from each other where the couplings favour agreement.
@@ -207,32 +175,7 @@ def _stationary(J: Array, h: Array, beta: Array, tol: Array, max_steps: int) -> 
     return FixedPoint(p[0], residual, num_steps, residual <= reachable)
 
 
-def stationary_solve(
-    couplings: Couplings, fields: Fields, *, beta: Number, tol: Number = 1e-12, max_steps: int = 10_000
-) -> FixedPoint:
-    """p = P p, by stepping from three distributions until they have become one, with evidence.
-
-    The three are: all spins down, all spins up, and random weights on all states. ``residual`` is the largest distance
-    sum_s |p(s) - q(s)| between them, ``converged`` says that it is at most ``tol`` (or 16 eps, in float32 2e-6). A
-    small p - P p would not be enough, since it is small at every step of a slow chain. Distributions that start in
-    different basins of a chain that does not mix stay apart, and then the function does not converge, as at large
-    N beta |J|. Rounding adds an error of up to num_steps eps.
-
-    Cost: three times ``step`` for each of num_steps. ``jax.jit``, ``jax.vmap`` and forward derivatives pass through;
-    reverse ones raise. Errors as for ``transition_matrix``.
-
-    >>> solution = stationary_solve([[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=0.7)
-    >>> solution.value.shape, bool(solution.converged)
-    ((4,), True)
-    >>> bool(stationary_solve([[0.0, 1.0], [1.0, 0.0]], 0.0, beta=30.0).converged)
-    False
-    """
-    J, h, beta = _model(couplings, fields, beta)
-    tol = validate.positive(tol, "tol", ndim=0, dtype=J.dtype)
-    return _stationary(J, h, beta, tol, validate.count(max_steps, "max_steps", minimum=1))
-
-
-def stationary_distribution(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, " states"]:
+def stationary_distribution(couplings: Couplings, fields: Fields, *, beta: Positive) -> Float[Array, " states"]:
     """p = P p, the value of ``stationary_solve``.
 
     Raises ``RuntimeError`` where that did not converge; under a trace the result is then NaN. Other errors as for
@@ -253,44 +196,9 @@ def stationary_distribution(couplings: Couplings, fields: Fields, *, beta: Numbe
     return jnp.where(solution.converged, solution.value, jnp.nan)
 
 
-def _given_or_stationary(distribution: Any, J: Array, h: Array, beta: Array) -> Array:
-    if distribution is None:
-        return stationary_distribution(J, h, beta=beta)
-    return _distribution(distribution, dtype=J.dtype, num_spins=J.shape[0])
-
-
-@jax.jit
-def _mean(p: Array) -> Array:
-    return p @ _states(_num_spins(p), p.dtype)
-
-
-@jax.jit
-def _covariance(p: Array) -> Array:
-    s = _states(_num_spins(p), p.dtype)
-    centred = s - (p @ s)[None]
-    return centred.T @ (p[:, None] * centred)
-
-
-def mean(distribution: Distribution) -> Float[Array, " N"]:
-    """m_i = sum_s s_i p(s).
-
-    >>> mean([0.0, 0.25, 0.0, 0.75]).tolist()
-    [1.0, 0.5]
-    """
-    return _mean(_distribution(distribution))
-
-
-def covariance(distribution: Distribution) -> Float[Array, "N N"]:
-    """C_ik = sum_s s_i s_k p(s) - m_i m_k.
-
-    >>> covariance([0.5, 0.0, 0.0, 0.5]).tolist()
-    [[1.0, 1.0], [1.0, 1.0]]
-    """
-    return _covariance(_distribution(distribution))
-
-
+@checked()
 def magnetizations(
-    couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
+    couplings: Couplings, fields: Fields, *, beta: Positive, distribution: Distribution | None = None
 ) -> Float[Array, " N"]:
     """m_i = sum_s s_i p(s) in the stationary state, or in the ``distribution`` given.
 
@@ -300,34 +208,13 @@ def magnetizations(
     >>> [round(float(x), 3) for x in m]
     [0.265, 0.075]
     """
-    J, h, beta = _model(couplings, fields, beta, distribution)
-    return _mean(_given_or_stationary(distribution, J, h, beta))
+    p = stationary_distribution(couplings, fields, beta=beta) if distribution is None else distribution
+    return p @ _states(len(couplings), p.dtype)
 
 
-def correlations(
-    couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
-) -> Float[Array, "N N"]:
-    """C_ik = sum_s s_i s_k p(s) - m_i m_k in the stationary state, or in the ``distribution`` given.
-
-    Errors as for ``stationary_distribution``.
-
-    >>> C = correlations([[0.0, 1.0], [1.0, 0.0]], 0.0, beta=0.7)
-    >>> C.shape, round(float(C[0, 0]), 6)
-    ((2, 2), 1.0)
-    """
-    J, h, beta = _model(couplings, fields, beta, distribution)
-    return _covariance(_given_or_stationary(distribution, J, h, beta))
-
-
-@jax.jit
-def _delayed(p: Array, J: Array, h: Array, beta: Array) -> Array:
-    s = _states(J.shape[0], J.dtype)
-    response = jnp.tanh(_log_ratios(J, h, beta) / 2)
-    return (response - (p @ response)[None]).T @ (p[:, None] * (s - (p @ s)[None]))
-
-
+@checked()
 def delayed_correlations(
-    couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
+    couplings: Couplings, fields: Fields, *, beta: Positive, distribution: Distribution | None = None
 ) -> Float[Array, "N N"]:
     """D_il = sum_{s, s'} s_i s'_l P(s | s') p(s') - m_i m'_l, the later time first.
 
@@ -338,12 +225,15 @@ def delayed_correlations(
     >>> [[round(float(x), 3) for x in row] for row in D]
     [[0.0, 0.604], [0.0, 0.0]]
     """
-    J, h, beta = _model(couplings, fields, beta, distribution)
-    return _delayed(_given_or_stationary(distribution, J, h, beta), J, h, beta)
+    p = stationary_distribution(couplings, fields, beta=beta) if distribution is None else distribution
+    s = _states(len(couplings), p.dtype)
+    response = jnp.tanh(_log_ratios(couplings, fields, beta) / 2)
+    return (response - (p @ response)[None]).T @ (p[:, None] * (s - (p @ s)[None]))
 
 
 @jax.jit
-def _entropy_production(p: Array, J: Array, h: Array, beta: Array) -> Array:
+def _produced(J: Array, h: Array, beta: Array) -> Array:
+    """sum_s P(s | s') log(P(s | s') / P(s' | s)) for each state s'."""
     n, low = J.shape[0], J.shape[0] // 2
     x = _log_ratios(J, h, beta)
     log_up, log_down = jax.nn.log_sigmoid(x), jax.nn.log_sigmoid(-x)
@@ -359,12 +249,12 @@ def _entropy_production(p: Array, J: Array, h: Array, beta: Array) -> Array:
         backward = log_high[old >> low] + log_low[old & (2**low - 1)]
         return jnp.sum(jnp.exp(forward) * (forward - backward))
 
-    produced = jax.lax.map(from_state, jnp.arange(2**n), batch_size=min(2**n, 64))
-    return p @ produced
+    return jax.lax.map(from_state, jnp.arange(2**n), batch_size=min(2**n, 64))
 
 
+@checked()
 def entropy_production(
-    couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
+    couplings: Couplings, fields: Fields, *, beta: Positive, distribution: Distribution | None = None
 ) -> Float[Array, ""]:
     """sigma = sum_{s, s'} P(s | s') p(s') log(P(s | s') / P(s' | s)), per step of the stationary state.
 
@@ -377,19 +267,5 @@ def entropy_production(
     >>> round(float(entropy_production([[0.0, 1.0], [-1.0, 0.0]], 0.0, beta=0.7)), 3)
     1.692
     """
-    J, h, beta = _model(couplings, fields, beta, distribution)
-    return _entropy_production(_given_or_stationary(distribution, J, h, beta), J, h, beta)
-
-
-def kullback_leibler(distribution: Distribution, other: Distribution) -> Float[Array, ""]:
-    """D(p || q) = sum_s p(s) log(p(s) / q(s)), in nats; infinite where q is zero and p is not.
-
-    Errors as for ``step``. Source: Bal (2023), label kl.
-
-    >>> round(float(kullback_leibler([0.5, 0.5], [0.25, 0.75])), 4)
-    0.1438
-    """
-    dtype = validate.common_dtype(distribution, other)
-    p = _distribution(distribution, dtype=dtype)
-    q = _distribution(other, name="other", dtype=dtype, num_spins=_num_spins(p))
-    return jnp.sum(jnp.where(p > 0, p * jnp.log(jnp.where(p > 0, p, 1) / q), 0))
+    p = stationary_distribution(couplings, fields, beta=beta) if distribution is None else distribution
+    return p @ _produced(couplings, fields, beta)

@@ -8,38 +8,30 @@ and fields are independent systems with the same couplings and beta; others take
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from spinbook import arguments, fixed_point, validate
-from spinbook.annotations import ArrayLike, Float, Number
+from spinbook import fixed_point, validate
+from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Positive, PositiveCount, checked
 from spinbook.fixed_point import FixedPoint
-from spinbook.ising import echo
 
 __all__ = [
     "averaged_step",
     "collective_shift",
     "correlations",
     "delayed_correlations",
-    "first_order_delayed_correlations",
-    "flat_tap_step",
     "naive_step",
+    "of_spins",
     "simulate",
     "steady_state",
     "tap_solve",
     "tap_step",
 ]
-
-Magnetizations = Float[ArrayLike, "*#batch N"]
-Couplings = Float[ArrayLike, "N N"]
-Fields = Float[ArrayLike, "*#batch #N"]
-
-Step = Callable[..., Array]
 
 # Values of a standard normal number, for sums in the place of integrals: exact but for the tails, which are below 1e-8.
 _NORMAL = np.linspace(-6.0, 6.0, 61)
@@ -48,21 +40,16 @@ _NORMAL = np.linspace(-6.0, 6.0, 61)
 _NEWTON_STEPS = 40
 
 
-def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
-    dtype = validate.common_dtype(magnetizations, couplings, fields)
-    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=dtype)
-    m = arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
-    validate.same_batch(h, "fields", m, "magnetizations")
-    return m, J, h, beta
+def of_spins(magnetizations: Array | np.ndarray, name: str) -> None:
+    """Raise unless all magnetizations are from -1 to 1, but for the rounding of an average of spins that all agree."""
+    largest = 1 + 64 * float(jnp.finfo(magnetizations.dtype).eps)
+    validate.require(lambda x: abs(x) <= largest, magnetizations, name, "magnetizations from -1 to 1")
 
 
-def _two_times(magnetizations: Any, previous: Any, couplings: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
-    dtype = validate.common_dtype(magnetizations, previous, couplings)
-    J, _, beta = arguments.ising_model(couplings, 0.0, beta, dtype=dtype)
-    m = arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
-    old = arguments.magnetizations(previous, "previous", J.shape[0], dtype=dtype)
-    validate.same_batch(old, "previous", m, "magnetizations")
-    return m, old, J, beta
+Means = Annotated[Float[ArrayLike, "*#batch N"], of_spins]
+Couplings = Float[ArrayLike, "N N"]
+Fields = Float[ArrayLike, "*#batch #N"]
+Step = Callable[..., Array]
 
 
 def _drive(m: Array, J: Array, h: Array, beta: Array) -> Array:
@@ -79,14 +66,19 @@ def _onsager(m: Array, J: Array, beta: Array) -> Array:
 
 
 def _climb(a: Array, b: Array) -> tuple[Array, Array]:
-    """theta = a - b tanh(theta) for b >= 0, and the Newton steps that each system took."""
+    """theta = a - b tanh(theta) for b >= 0, by Newton's method, and the steps that each system took.
+
+    theta + b tanh(theta) is concave and increasing in theta > 0, and tanh(theta) is at most theta and at most 1: from
+    max(|a| / (1 + b), |a| - b) the method climbs to |theta| and never passes it.
+    """
     size = jnp.abs(a)
-    start = echo.newton_start(size, b)
+    start = jnp.maximum(size / (1 + b), size - b)
     negligible = 4 * jnp.finfo(start.dtype).eps * size
 
     def climb(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         theta, moving, num_steps = state
-        change = echo.newton_change(size, theta, b)
+        m = jnp.tanh(theta)
+        change = (size - theta - b * m) / (1 + b * (1 - m * m))
         num_steps += moving.astype(jnp.int32)
         return theta + change, jnp.any(jnp.abs(change) > negligible, axis=-1), num_steps
 
@@ -117,38 +109,9 @@ def _self_consistent_field_jvp(
     return (theta, num_steps), (slope, jnp.zeros_like(num_steps))
 
 
-@jax.jit
-def _naive(m: Array, J: Array, h: Array, beta: Array) -> Array:
-    return jnp.tanh(_drive(m, J, h, beta))
-
-
-@jax.jit
-def _averaged(m: Array, J: Array, h: Array, beta: Array) -> Array:
-    normal = jnp.asarray(_NORMAL, m.dtype)
-    mean, width = _drive(m, J, h, beta), jnp.sqrt(_onsager(m, J, beta))
-    mean, width = jnp.broadcast_arrays(mean, width)
-    return jnp.tanh(mean[..., None] + jnp.multiply.outer(width, normal)) @ jax.nn.softmax(-(normal**2) / 2)
-
-
-@jax.jit
-def _flat_tap(m: Array, J: Array, h: Array, beta: Array) -> Array:
-    drive, own = jnp.broadcast_arrays(_drive(m, J, h, beta), _onsager(m, J, beta) * m)
-    return jnp.tanh(drive - own)
-
-
-@jax.jit
-def _tap(m: Array, J: Array, h: Array, beta: Array, tol: Array) -> FixedPoint:
-    a, b = jnp.broadcast_arrays(_drive(m, J, h, beta), _onsager(m, J, beta))
-    theta, num_steps = _self_consistent_field(a, b)
-    new = jnp.tanh(theta)
-    residual = jnp.max(jnp.abs(jnp.tanh(a - b * new) - new), axis=-1)
-    # A rounding error of the new magnetization comes back multiplied by b.
-    reachable = 16 * jnp.finfo(new.dtype).eps * (1 + jnp.max(b, axis=-1))
-    return FixedPoint(new, residual, num_steps.astype(jnp.int32), residual <= jnp.maximum(tol, reachable))
-
-
+@checked(static=())
 def naive_step(
-    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
+    magnetizations: Means, couplings: Couplings, fields: Fields, *, beta: Positive
 ) -> Float[Array, "*batch N"]:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j)).
 
@@ -163,11 +126,12 @@ def naive_step(
     >>> [round(float(x), 3) for x in m]
     [0.995, -0.762]
     """
-    return _naive(*_state(magnetizations, couplings, fields, beta))
+    return jnp.tanh(_drive(magnetizations, couplings, fields, beta))
 
 
+@checked(static=())
 def tap_solve(
-    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number, tol: Number = 1e-10
+    magnetizations: Means, couplings: Couplings, fields: Fields, *, beta: Positive, tol: Positive = 1e-10
 ) -> FixedPoint:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m_i beta^2 sum_j J_ij^2 (1 - m'_j^2)), solved for m, with evidence.
 
@@ -176,11 +140,9 @@ def tap_solve(
     to the third power of the strength of the couplings. The expansion is good while beta^2 sum_j J_ij^2 is well below
     1.
 
-    Given m' this is one equation m = tanh(a - b m) for each spin. Its right side decreases with m since b >= 0, so that
-    there is exactly one solution, whatever the start, and Newton's method climbs to it from below without fail. It is
-    found to rounding; ``tol`` only says when ``converged`` is True: residual = max |tanh(a_i - b_i m_i) - m_i| over the
-    spins is at most tol, or 16 eps (1 + max b), which rounding allows. Each system of a batch has its own residual,
-    ``num_steps`` and ``converged``, of the shape of the leading axes.
+    This is one equation m = tanh(a - b m) with b >= 0 for each spin, of one solution; Newton's method finds it to
+    rounding. ``converged`` says that residual = max |tanh(a_i - b_i m_i) - m_i| is at most ``tol``, or 16 eps
+    (1 + max b), which rounding allows. Each system of a batch has its own residual, ``num_steps`` and ``converged``.
 
     Arguments and errors as for ``naive_step``; differentiable to any order. Cost: 2 N^2.
     Source: Bal (2023), label tapm; Roudi & Hertz (2011); Aguilera, Moosavi & Shimazaki (2021).
@@ -189,12 +151,19 @@ def tap_solve(
     >>> [round(float(x), 3) for x in solution.value], bool(solution.converged)
     ([0.489, -0.762], True)
     """
-    m, J, h, beta = _state(magnetizations, couplings, fields, beta)
-    return _tap(m, J, h, beta, validate.positive(tol, "tol", ndim=0, dtype=m.dtype))
+    a = _drive(magnetizations, couplings, fields, beta)
+    a, b = jnp.broadcast_arrays(a, _onsager(magnetizations, couplings, beta))
+    theta, num_steps = _self_consistent_field(a, b)
+    new = jnp.tanh(theta)
+    residual = jnp.max(jnp.abs(jnp.tanh(a - b * new) - new), axis=-1)
+    # A rounding error of the new magnetization comes back multiplied by b.
+    reachable = 16 * jnp.finfo(new.dtype).eps * (1 + jnp.max(b, axis=-1))
+    return FixedPoint(new, residual, num_steps.astype(jnp.int32), residual <= jnp.maximum(tol, reachable))
 
 
+@checked(static=())
 def tap_step(
-    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
+    magnetizations: Means, couplings: Couplings, fields: Fields, *, beta: Positive
 ) -> Float[Array, "*batch N"]:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m_i beta^2 sum_j J_ij^2 (1 - m'_j^2)), solved for m.
 
@@ -209,8 +178,9 @@ def tap_step(
     return jnp.where(solution.converged[..., None], solution.value, jnp.nan)
 
 
+@checked(static=())
 def averaged_step(
-    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
+    magnetizations: Means, couplings: Couplings, fields: Fields, *, beta: Positive
 ) -> Float[Array, "*batch N"]:
     """m_i = E_z tanh(beta (h_i + sum_j J_ij m'_j) + beta sqrt(sum_j J_ij^2 (1 - m'_j^2)) z), z standard normal.
 
@@ -225,31 +195,37 @@ def averaged_step(
     >>> [round(float(x), 3) for x in m]
     [0.689, 0.905]
     """
-    return _averaged(*_state(magnetizations, couplings, fields, beta))
-
-
-def flat_tap_step(
-    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
-) -> Float[Array, "*batch N"]:
-    """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m'_i beta^2 sum_j J_ij^2 (1 - m'_j^2)).
-
-    The right-hand side of ``tap_step`` once, with the old magnetizations in place of the new ones. It is not a step in
-    time, but it has the steady states of ``tap_step``: the equations of Thouless, Anderson and Palmer for an
-    equilibrium. Arguments and errors as for ``naive_step``.
-
-    >>> m = flat_tap_step([1.0, 0.5], [[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=2.0)
-    >>> [round(float(x), 3) for x in m]
-    [-0.762, -0.762]
-    """
-    return _flat_tap(*_state(magnetizations, couplings, fields, beta))
+    m, normal = magnetizations, jnp.asarray(_NORMAL, magnetizations.dtype)
+    mean, width = _drive(m, couplings, fields, beta), jnp.sqrt(_onsager(m, couplings, beta))
+    mean, width = jnp.broadcast_arrays(mean, width)
+    return jnp.tanh(mean[..., None] + jnp.multiply.outer(width, normal)) @ jax.nn.softmax(-(normal**2) / 2)
 
 
 # A^(2^k) after so many squarings has either vanished or overflowed, unless A grows or shrinks by less than 1e-12.
 _SQUARINGS = 42
 
 
-@jax.jit
-def _collective_shift(m: Array, J: Array, beta: Array) -> Array:
+@checked(static=())
+def collective_shift(
+    magnetizations: Annotated[Float[ArrayLike, " N"], of_spins], couplings: Couplings, *, beta: Positive
+) -> Float[Array, " N"]:
+    """(1 - A)^-1 b with A_ij = beta (1 - m_i^2) J_ij, b_i = -beta^2 m_i (1 - m_i^2) sum_jk J_ij J_ik (C_jk - D_jk).
+
+    The correction to be added to the steady state m = ``magnetizations`` of ``tap_step`` because neighbours fluctuate
+    together. C = sum_n A^n D (A^T)^n is their covariance to leading order: the fluctuations of every step, carried on
+    by the linear dynamics. D_jj = 1 - m_j^2 is the part of independent neighbours, which TAP contains. If all couplings
+    have about the same size the correction is of order 1/N, with an error of 1/N^2; near a critical point, where C
+    grows, it can be most of the error of TAP. It is of fourth order in the couplings; terms of third order are missing
+    in both.
+
+    ``couplings`` (N, N) may have any symmetry and a diagonal. NaN where fluctuations do not die out, a spectral radius
+    of A of one or more. Errors as for ``naive_step``. Cost: some ten products N^3. Source: this book.
+
+    >>> m = steady_state([[0.2, 0.3], [0.3, 0.2]], 0.3, beta=1.0).value
+    >>> [round(float(x), 4) for x in collective_shift(m, [[0.2, 0.3], [0.3, 0.2]], beta=1.0)]
+    [-0.0116, -0.0116]
+    """
+    m, J = magnetizations, couplings
     variance = 1 - m * m
     A = beta * variance[:, None] * J
 
@@ -269,59 +245,9 @@ def _collective_shift(m: Array, J: Array, beta: Array) -> Array:
     return jnp.where(jnp.max(jnp.abs(power)) < 1, shift, jnp.nan)
 
 
-@jax.jit
-def _correlations(m: Array, previous: Array, J: Array, beta: Array) -> Array:
-    m, previous = jnp.broadcast_arrays(m, previous)
-    variance = 1 - m * m
-    received = jnp.einsum("ij,kj,...j->...ik", J, J, 1 - previous * previous)
-    between = beta**2 * variance[..., :, None] * variance[..., None, :] * received
-    same = jnp.eye(J.shape[0], dtype=bool)
-    return jnp.where(same, variance[..., :, None], between)
-
-
-@jax.jit
-def _first_order_delayed(m: Array, previous: Array, J: Array, beta: Array) -> Array:
-    m, previous = jnp.broadcast_arrays(m, previous)
-    slopes = (1 - m * m)[..., :, None] * (1 - previous * previous)[..., None, :]
-    return beta * jnp.broadcast_to(J, slopes.shape) * slopes
-
-
-@jax.jit
-def _delayed(m: Array, previous: Array, J: Array, beta: Array) -> Array:
-    m, previous = jnp.broadcast_arrays(m, previous)
-    first = _first_order_delayed(m, previous, J, beta)
-    return first * (1 + 2 * beta * jnp.broadcast_to(J, first.shape) * m[..., :, None] * previous[..., None, :])
-
-
-def collective_shift(
-    magnetizations: Float[ArrayLike, " N"], couplings: Couplings, *, beta: Number
-) -> Float[Array, " N"]:
-    """(1 - A)^-1 b with A_ij = beta (1 - m_i^2) J_ij, b_i = -beta^2 m_i (1 - m_i^2) sum_jk J_ij J_ik (C_jk - D_jk).
-
-    The correction to be added to the steady state m = ``magnetizations`` of ``tap_step`` because neighbours fluctuate
-    together. C = sum_n A^n D (A^T)^n is their covariance to leading order: the fluctuations of every step, carried on
-    by the linear dynamics. D_jj = 1 - m_j^2 is the part of independent neighbours, which TAP contains. If all couplings
-    have about the same size the correction is of order 1/N, with an error of 1/N^2; near a critical point, where C
-    grows, it can be most of the error of TAP. It is of fourth order in the couplings; terms of third order are missing
-    in both.
-
-    ``couplings`` (N, N) may have any symmetry and a diagonal. NaN where fluctuations do not die out, a spectral radius
-    of A of one or more. Errors as for ``naive_step``. Cost: some ten products N^3. Source: this book.
-
-    >>> m = steady_state([[0.2, 0.3], [0.3, 0.2]], 0.3, beta=1.0).value
-    >>> [round(float(x), 4) for x in collective_shift(m, [[0.2, 0.3], [0.3, 0.2]], beta=1.0)]
-    [-0.0116, -0.0116]
-    """
-    dtype = validate.common_dtype(magnetizations, couplings)
-    J, _, beta = arguments.ising_model(couplings, 0.0, beta, dtype=dtype)
-    m = arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
-    if m.ndim != 1:
-        raise ValueError(f"magnetizations: expected shape {J.shape[:1]}, got shape {m.shape}")
-    return _collective_shift(m, J, beta)
-
-
+@checked(static=())
 def correlations(
-    magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
+    magnetizations: Means, previous: Means, couplings: Couplings, *, beta: Positive
 ) -> Float[Array, "*batch N N"]:
     """C_ik = beta^2 (1 - m_i^2) (1 - m_k^2) sum_j J_ij J_kj (1 - m'_j^2) for i != k, and C_ii = 1 - m_i^2.
 
@@ -333,47 +259,42 @@ def correlations(
     >>> correlations([0.5, 0.0], [0.0, 0.0], [[0.0, 0.2], [0.1, 0.3]], beta=1.0).shape
     (2, 2)
     """
-    return _correlations(*_two_times(magnetizations, previous, couplings, beta))
+    J, (m, previous) = couplings, jnp.broadcast_arrays(magnetizations, previous)
+    variance = 1 - m * m
+    received = jnp.einsum("ij,kj,...j->...ik", J, J, 1 - previous * previous)
+    between = beta**2 * variance[..., :, None] * variance[..., None, :] * received
+    same = jnp.eye(J.shape[0], dtype=bool)
+    return jnp.where(same, variance[..., :, None], between)
 
 
-def first_order_delayed_correlations(
-    magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
-) -> Float[Array, "*batch N N"]:
-    """D_il = beta J_il (1 - m_i^2) (1 - m'_l^2).
-
-    The covariance of s_i at the time of m = ``magnetizations`` and s_l one step before, at that of m' = ``previous``,
-    to first order in the couplings: only the direct coupling of l to i counts. The error is proportional to the square
-    of their strength. At strong couplings, with a standard deviation of 0.8 / sqrt(N) at beta = 1, the factor that
-    ``delayed_correlations`` adds no longer helps, and this form estimates the entropy production better. Arguments and
-    errors as for ``naive_step``. Source: Roudi & Hertz (2011), naive mean field.
-
-    >>> first_order_delayed_correlations([0.5, 0.0], [0.0, 0.0], [[0.0, 0.2], [0.1, 0.3]], beta=1.0).shape
-    (2, 2)
-    """
-    return _first_order_delayed(*_two_times(magnetizations, previous, couplings, beta))
-
-
+@checked(static=())
 def delayed_correlations(
-    magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
+    magnetizations: Means, previous: Means, couplings: Couplings, *, beta: Positive
 ) -> Float[Array, "*batch N N"]:
     """D_il = beta J_il (1 - m_i^2) (1 - m'_l^2) (1 + 2 beta J_il m_i m'_l).
 
-    ``first_order_delayed_correlations`` to second order in the couplings, with an error of third. Arguments and errors
-    as there. Source: Bal (2023), label tapd.
+    The covariance of s_i at the time of m = ``magnetizations`` and s_l one step before, at that of m' = ``previous``,
+    to second order in the couplings; without the last factor to first order, where only the direct coupling of l to i
+    counts. Arguments and errors as for ``naive_step``. Source: Bal (2023), label tapd; Roudi & Hertz (2011) for the
+    first order.
 
     >>> delayed_correlations([0.5, 0.0], [0.5, 0.0], [[0.2, 0.2], [0.1, 0.3]], beta=1.0).shape
     (2, 2)
     """
-    return _delayed(*_two_times(magnetizations, previous, couplings, beta))
+    J, (m, previous) = couplings, jnp.broadcast_arrays(magnetizations, previous)
+    slopes = (1 - m * m)[..., :, None] * (1 - previous * previous)[..., None, :]
+    J = jnp.broadcast_to(J, slopes.shape)
+    return beta * J * slopes * (1 + 2 * beta * J * m[..., :, None] * previous[..., None, :])
 
 
+@checked(static=("steps", "step", "observable"))
 def simulate(
-    magnetizations: Magnetizations,
+    magnetizations: Means,
     couplings: Couplings,
     fields: Fields,
     *,
-    beta: Number,
-    steps: int,
+    beta: Positive,
+    steps: PositiveCount,
     step: Step = tap_step,
     observable: Callable[[Array], Any] | None = None,
 ) -> Any:
@@ -389,59 +310,35 @@ def simulate(
     >>> simulate([1.0, 0.5], [[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=2.0, steps=7, observable=jnp.mean).shape
     (7,)
     """
-    m, J, h, beta = _state(magnetizations, couplings, fields, beta)
-    m = jnp.broadcast_to(m, np.broadcast_shapes(m.shape, h.shape))
-    return _simulate(m, J, h, beta, validate.count(steps, "steps", minimum=1), step, observable)
+    m = jnp.broadcast_to(magnetizations, jnp.broadcast_shapes(magnetizations.shape, fields.shape))
 
-
-@partial(jax.jit, static_argnames=("steps", "step", "observable"))
-def _simulate(
-    m: Array, J: Array, h: Array, beta: Array, steps: int, step: Step, observable: Callable[[Array], Any] | None
-) -> Any:
     def advance(m: Array, _: None) -> tuple[Array, Any]:
-        m = step(m, J, h, beta=beta)
+        m = step(m, couplings, fields, beta=beta)
         return m, m if observable is None else observable(m)
 
     return jax.lax.scan(advance, m, length=steps)[1]
 
 
-@partial(jax.jit, static_argnames=("step", "max_steps", "history"))
-def _steady(
-    m: Array, J: Array, h: Array, beta: Array, tol: Array, step: Step, max_steps: int, history: int
-) -> FixedPoint:
-    return fixed_point.solve(lambda m: step(m, J, h, beta=beta), m, tol=tol, max_steps=max_steps, history=history)
-
-
+@checked(static=("step", "max_steps"))
 def steady_state(
     couplings: Couplings,
     fields: Float[ArrayLike, " #N"],
     *,
-    beta: Number,
+    beta: Positive,
     step: Step = tap_step,
-    start: Float[ArrayLike, " #N"] = 1.0,
-    tol: Number = 1e-10,
-    max_steps: int = 1000,
-    history: int = 5,
+    start: Annotated[Float[ArrayLike, " #N"], of_spins] = 1.0,
+    tol: Positive = 1e-10,
+    max_steps: PositiveCount = 1000,
 ) -> FixedPoint:
     """m = step(m), searched from ``start``, with the evidence and the derivatives of ``fixed_point.solve``.
 
     ``start`` is a number for all spins or (N,). There may be several such states (without fields, -m is a state if m
-    is), or no stable state. With the default ``history`` the search takes tens of steps where repeated stepping takes
-    thousands, but it may end in another state; ``history=0`` repeats the step itself. Other arguments and errors as for
-    ``simulate``. For one system: several take ``jax.vmap``.
+    is), or no stable state. The search takes tens of steps where repeated stepping takes thousands, but it may end in
+    another state. Other arguments and errors as for ``simulate``. For one system: several take ``jax.vmap``.
 
     >>> state = steady_state([[0.0, 1.0], [0.5, 0.0]], 0.1, beta=2.0, step=naive_step)
     >>> [round(float(x), 3) for x in state.value], bool(state.converged)
     ([0.95, 0.818], True)
     """
-    dtype = validate.common_dtype(start, couplings, fields)
-    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=dtype)
-    if h.ndim != 1:
-        raise ValueError(f"fields: expected a number or shape {J.shape[:1]}, got shape {h.shape}")
-    m = validate.finite(start, "start", dtype=dtype)
-    validate.broadcastable(m, "start", h.shape)
-    m = arguments.magnetizations(jnp.broadcast_to(m, h.shape), "start", J.shape[0], dtype=dtype)
-    # In half precision the default is below the smallest number.
-    tol = validate.positive(tol, "tol", ndim=0, dtype=np.promote_types(dtype, np.float32))
-    max_steps = validate.count(max_steps, "max_steps", minimum=1)
-    return _steady(m, J, h, beta, tol, step, max_steps, validate.count(history, "history"))
+    m = jnp.broadcast_to(start, couplings.shape[:1])
+    return fixed_point.solve(lambda m: step(m, couplings, fields, beta=beta), m, tol=tol, max_steps=max_steps)

@@ -8,27 +8,28 @@ number of the replica alone, and not on how many there are or how long they run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import arguments, simulation, validate
-from spinbook.annotations import ArrayLike, Float, Number
+from spinbook import simulation, validate
+from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Count, Key, Positive, PositiveCount, checked
 from spinbook.simulation import Simulation
 
 __all__ = ["simulate", "step"]
 
 
-def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
-    dtype = validate.common_dtype(spins, couplings, fields)
-    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=dtype)
-    s = arguments.spins(spins, "spins", J.shape[0], dtype=dtype)
-    validate.broadcastable(h, "fields", s.shape)
-    return s, J, h, beta
+def _up_or_down(spins: Array | np.ndarray, name: str) -> None:
+    validate.require(lambda x: abs(x) == 1, spins, name, "spins that are -1 or 1")
+
+
+Spins = Annotated[Float[ArrayLike, "*batch N"], _up_or_down]
+Couplings = Float[ArrayLike, "N N"]
+Fields = Float[ArrayLike, "*#batch #N"]
 
 
 def _rotate(x: Array, distance: int) -> Array:
@@ -66,7 +67,7 @@ def _uniform(key: PRNGKeyArray, shape: tuple[int, int], dtype: Any) -> Array:
     return ((low.astype(dtype) + 0.5) * 2.0**-29 + high.astype(dtype)) * 2.0**-23
 
 
-def _step(key: PRNGKeyArray, s: Array, doubled_couplings: Array, doubled_fields: Array) -> Array:
+def _advanced(key: PRNGKeyArray, s: Array, doubled_couplings: Array, doubled_fields: Array) -> Array:
     u = _uniform(key, (s.shape[0], s.shape[1]), s.dtype)
     x = (s @ doubled_couplings + jnp.broadcast_to(doubled_fields, s.shape)).astype(u.dtype)
     # u < 1 / (1 + exp(-x)), without the division; an overflow of the exponential means -1 for certain.
@@ -76,24 +77,12 @@ def _step(key: PRNGKeyArray, s: Array, doubled_couplings: Array, doubled_fields:
 
 def _rows(s: Array, J: Array, h: Array, beta: Array) -> tuple[Array, Array, Array]:
     """The replicas in one axis, 2 beta J transposed, and 2 beta h."""
-    rows = s.reshape(-1, s.shape[-1])
-    h = h if h.ndim == 1 else jnp.broadcast_to(h, s.shape).reshape(rows.shape)
+    rows, h = simulation.rows(s, h, 1)
     return rows, 2 * beta * J.T, 2 * beta * h
 
 
-@jax.jit
-def _single(key: PRNGKeyArray, s: Array, J: Array, h: Array, beta: Array) -> Array:
-    return _step(key, *_rows(s, J, h, beta)).reshape(s.shape)
-
-
-def step(
-    key: PRNGKeyArray,
-    spins: Float[ArrayLike, "*batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "*#batch #N"],
-    *,
-    beta: Number,
-) -> Float[Array, "*batch N"]:
+@checked(static=())
+def step(key: Key, spins: Spins, couplings: Couplings, fields: Fields, *, beta: Positive) -> Float[Array, "*batch N"]:
     """s_i = 1 with probability 1 / (1 + exp(-2 beta (h_i + sum_j J_ij s'_j))), and -1 otherwise; s' = ``spins``.
 
     ``spins`` is (..., N) of -1 and 1, leading axes being independent replicas; ``couplings`` (N, N) may have any
@@ -105,46 +94,19 @@ def step(
     >>> step(jax.random.key(0), [[1, 1], [-1, 1]], [[0.0, 1.0], [-1.0, 0.0]], 0.0, beta=30.0).tolist()
     [[1.0, -1.0], [1.0, 1.0]]
     """
-    key = validate.key(key)
-    return _single(key, *_state(spins, couplings, fields, beta))
+    return _advanced(key, *_rows(spins, couplings, fields, beta)).reshape(spins.shape)
 
 
-@partial(jax.jit, static_argnames=("steps", "transient", "correlations", "observable"))
-def _simulate(
-    key: PRNGKeyArray,
-    s: Array,
-    J: Array,
-    h: Array,
-    beta: Array,
-    steps: int,
-    transient: int,
-    correlations: bool,
-    observable: Callable[[Array], Any] | None,
-) -> Simulation:
-    start, doubled_couplings, doubled_fields = _rows(s, J, h, beta)
-    return simulation.run(
-        key,
-        start,
-        lambda key, rows: _step(key, rows, doubled_couplings, doubled_fields),
-        shape=s.shape,
-        steps=steps,
-        transient=transient,
-        correlations=correlations,
-        observable=observable,
-        # Sums of spins are exact as integers.
-        sum_dtype=jnp.int32,
-    )
-
-
+@checked(static=("steps", "transient", "correlations", "observable"))
 def simulate(
-    key: PRNGKeyArray,
-    spins: Float[ArrayLike, "*batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "*#batch #N"],
+    key: Key,
+    spins: Spins,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Number,
-    steps: int,
-    transient: int = 0,
+    beta: Positive,
+    steps: PositiveCount,
+    transient: Count = 0,
     correlations: bool = False,
     observable: Callable[[Array], Any] | None = None,
 ) -> Simulation:
@@ -153,13 +115,10 @@ def simulate(
     Step t is ``step`` with the key fold_in(key, t - 1). The result is a ``Simulation`` with the last state and, as
     attributes, the means ``magnetizations`` and, if asked for, ``correlations`` and ``delayed_correlations``, each with
     standard errors. With transient = steps - 1 they are those at one time, over replicas only. ``observable``, a
-    function of one state (..., N), is recorded after every step, the transient included: ``lambda s: s`` stores the
-    trajectory, ``lambda s: s.mean(0)`` the means of the replicas, at any time and for each spin.
-
-    Arguments and errors as for ``step``. Cost: 2 R N^2 a step; correlations add 4 R N^2. Memory: a few times the spins,
-    2 N^2 for each of at most 16 groups of replicas for correlations, and what is observed. Sums of correlations in
-    float32 are exact up to 2^24 for each group. Compiled once for each shape and observable: pass the same function
-    again, not a new lambda.
+    function of one state (..., N), is recorded after every step, the transient included. Arguments and errors as for
+    ``step``. Cost: 2 R N^2 a step; correlations add 4 R N^2. Memory: a few times the spins, 2 N^2 for each of at most
+    16 groups of replicas for correlations, and what is observed. Compiled once for each shape and observable: pass the
+    same function again, not a new lambda.
 
     >>> import jax
     >>> start = jax.numpy.ones((1000, 2))
@@ -167,8 +126,16 @@ def simulate(
     >>> result.spins.shape, result.magnetizations.shape, abs(float(result.magnetizations[0]) - 0.265) < 0.02
     ((1000, 2), (2,), True)
     """
-    key = validate.key(key)
-    s, J, h, beta = _state(spins, couplings, fields, beta)
-    steps = validate.count(steps, "steps", minimum=1)
-    transient = validate.count(transient, "transient", maximum=steps - 1)
-    return _simulate(key, s, J, h, beta, steps, transient, bool(correlations), observable)
+    start, doubled_couplings, doubled_fields = _rows(spins, couplings, fields, beta)
+    return simulation.run(
+        key,
+        start,
+        lambda key, rows: _advanced(key, rows, doubled_couplings, doubled_fields),
+        shape=spins.shape,
+        steps=steps,
+        transient=transient,
+        correlations=correlations,
+        observable=observable,
+        # Sums of spins are exact as integers.
+        sum_dtype=jnp.int32,
+    )

@@ -36,7 +36,7 @@ def sample() -> xr.Dataset:
     spins at each ``beta``, ``predicted`` the same by each ``law``, ``sigma`` the irreversibility as sampled and by
     theories. ``response`` says what feed-forward networks do to vectors in the direction of an echo and in others, and
     ``coefficient`` is that of the echo in a regression. In single or half precision. The programs are in
-    ``experiments.lens_record``.
+    ``records`` of the book's repository.
 
     >>> dict(sample().sizes)["system"]
     96

@@ -1,8 +1,8 @@
 """Tables of recorded runs that took hours, each read in one line; they come with the package.
 
 A table is a CSV file beside this module. Its first lines, after ``#``, say what a row is and how it was made; they come
-back as ``table(name).attrs["about"]``. The runs themselves, and the functions that write the tables from them, are in
-the repository of the book, under ``experiments``.
+back as ``table(name).attrs["about"]``. The runs themselves, and what writes the tables from them, are in the
+repository of the book, under ``records``.
 """
 
 from __future__ import annotations

@@ -8,15 +8,15 @@ has the length R, so that the sum of its mean square and of its variance is R^2.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import arguments, sphere, validate
+from spinbook import sphere
 from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Positive, PositiveCount, checked
 
 __all__ = ["Closure", "steady_state"]
 
@@ -37,8 +37,31 @@ class Closure(NamedTuple):
     converged: Array
 
 
-@partial(jax.jit, static_argnames="max_steps")
-def _solved(J: Array, x: Array, beta: Array, tol: Array, max_steps: int) -> Closure:
+@checked(static=("max_steps",))
+def steady_state(
+    couplings: Float[ArrayLike, "N N"],
+    fields: Annotated[Float[ArrayLike, "N D"], sphere.has_radius],
+    *,
+    beta: Positive,
+    tol: Positive = 1e-10,
+    max_steps: PositiveCount = 1000,
+) -> Closure:
+    """m_i = f(s_i) h_i and C = A C A^T off the diagonal, C_ii = R^2 - |m_i|^2; the delayed correlations are A C.
+
+    h_i = x_i + sum_j J_ij m_j; s_i = |h_i|^2 + sum_jk J_ij C_jk J_ik, the mean squared length of the field; phi(h) =
+    f(|h|^2) h the exact response; and A_il = J_il tr<phi'(h_i)> / D its mean slope. In A C the part of each neighbour's
+    own fluctuations, A_il C_ll, is J_il tr[phi'(h_i) cov(s_l)] with their directions. The couplings may have any
+    symmetry and a diagonal, and no gap in their spectrum is assumed. What is left out is of order 1/D: the scatter of
+    |h|^2, and that what two spins share may lie along their means. It is largest where a spin hears one other. Plain
+    updates from the answer to the fields alone, D N + N^3 each; where they do not settle, ``converged`` is false.
+    Raises ``ValueError`` for arguments of other shapes, NaN, D <= 2 and beta <= 0. Derived in the audit of
+    spin-transformers; for the attention of a head, in double precision, ``lens.closure``.
+
+    >>> found = steady_state([[0.0, 1.0], [-1.0, 0.0]], jnp.ones((2, 4)), beta=1.0)
+    >>> found.delayed_correlations.shape, bool(found.converged)
+    ((2, 2), True)
+    """
+    J, x = couplings, fields
     dim = x.shape[1]
     R = jnp.sqrt(jnp.asarray(sphere.squared_radius(dim), x.dtype))
     diagonal = jnp.arange(len(J))
@@ -73,34 +96,3 @@ def _solved(J: Array, x: Array, beta: Array, tol: Array, max_steps: int) -> Clos
     own = J * ((gains.f + gains.f1 * spread / dim)[:, None] * free(m)[None] + gains.f1[:, None] * along)
     delayed = own + A @ (C - jnp.diag(jnp.diag(C)))
     return Closure(m, C, delayed, residual, num_steps, residual <= enough)
-
-
-def steady_state(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "N D"],
-    *,
-    beta: Float[ArrayLike, ""],
-    tol: Float[ArrayLike, ""] = 1e-10,
-    max_steps: int = 1000,
-) -> Closure:
-    """m_i = f(s_i) h_i and C = A C A^T off the diagonal, C_ii = R^2 - |m_i|^2; the delayed correlations are A C.
-
-    h_i = x_i + sum_j J_ij m_j; s_i = |h_i|^2 + sum_jk J_ij C_jk J_ik, the mean squared length of the field; phi(h) =
-    f(|h|^2) h the exact response; and A_il = J_il tr<phi'(h_i)> / D its mean slope. In A C the part of each neighbour's
-    own fluctuations, A_il C_ll, is J_il tr[phi'(h_i) cov(s_l)] with their directions. The couplings may have any
-    symmetry and a diagonal, and no gap in their spectrum is assumed. What is left out is of order 1/D: the scatter of
-    |h|^2, and that what two spins share may lie along their means. It is largest where a spin hears one other. Plain
-    updates from the answer to the fields alone, D N + N^3 each; where they do not settle, ``converged`` is false.
-    Raises ``ValueError`` for arguments of other shapes, NaN, D <= 2 and beta <= 0. Derived in the audit of
-    spin-transformers; for the attention of a head, in double precision, ``lens.closure``.
-
-    >>> found = steady_state([[0.0, 1.0], [-1.0, 0.0]], jnp.ones((2, 4)), beta=1.0)
-    >>> found.delayed_correlations.shape, bool(found.converged)
-    ((2, 2), True)
-    """
-    dtype = validate.common_dtype(couplings, fields)
-    J = arguments.one_matrix(couplings, dtype=dtype)
-    x = validate.matrix(fields, "fields", rows=len(J), dtype=dtype)
-    _, x, beta = arguments.vector_model(J, x, beta, dtype=dtype)
-    tol = validate.positive(tol, "tol", ndim=0, dtype=x.dtype)
-    return _solved(J, x, beta, tol, validate.count(max_steps, "max_steps", minimum=1))

@@ -4,8 +4,6 @@ The field of spin i is x_i + sum_j J_ij s_j, with s_j the spins before, independ
 Vectors are stored by heads, (heads, sites, D / heads): head h is the h-th slice of the components, and ``couplings[h]``
 acts on that slice, so that J_ij stands for the block-diagonal matrix of the numbers J^h_ij. All slices of a spin
 together are one vector on one sphere; with one head the coupling of two spins is a number.
-
-Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Head h is the h-th of H equal slices of the components; vectors (..., N, D) become (..., H, N, D / H), so that the
 couplings of a head act on the last two axes.
-
-Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations
@@ -15,12 +13,14 @@ __all__ = ["by_heads", "from_heads"]
 
 
 def by_heads(vectors: Float[Array, "*batch N D"], heads: int) -> Float[Array, "*batch H N d"]:
-    """Slices of the components in front of the sites.
+    """Slices of the components in front of the sites; raises ``ValueError`` where the heads do not divide them.
 
     >>> by_heads(jnp.zeros((5, 8)), 2).shape
     (2, 5, 4)
     """
     *batch, num_sites, dim = vectors.shape
+    if dim % heads:
+        raise ValueError(f"couplings: expected a number of heads that divides {dim} components, got {heads}")
     return jnp.moveaxis(vectors.reshape(*batch, num_sites, heads, dim // heads), -2, -3)
 
 

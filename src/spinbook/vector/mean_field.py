@@ -15,15 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from spinbook import arguments, fixed_point, sphere, validate
+from spinbook import fixed_point, sphere, validate
 from spinbook.annotations import ArrayLike, Float, Number
+from spinbook.checked import Positive, PositiveCount, checked
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Response, squared_length
 from spinbook.vector import fluctuations
@@ -39,177 +40,45 @@ __all__ = [
     "simulate",
     "spread_step",
     "steady_state",
-    "tap_solve",
     "tap_step",
 ]
 
 # How many updates of its fields a step of TAP may take.
 _TAP_UPDATES = 200
 
-Magnetizations = Float[ArrayLike, "*batch N D"]
+Means = Annotated[Float[ArrayLike, "*#batch N D"], sphere.inside_ball]
 Couplings = Float[ArrayLike, "*heads N N"]
-Fields = Float[ArrayLike, "*#batch N D"]
+Fields = Annotated[Float[ArrayLike, "*#batch N D"], sphere.has_radius]
+Step = Callable[..., Array]
 
 
-def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
-    dtype = validate.common_dtype(magnetizations, couplings, fields)
-    J, x, beta = arguments.vector_model(couplings, fields, beta, dtype=dtype)
-    m = arguments.sites(magnetizations, "magnetizations", J.shape[-1], dtype=dtype, dim=x.shape[-1])
-    sphere.inside_ball(m)
-    if m.shape == x.shape:
-        return m, J, x, beta
-    try:
-        m, x = jnp.broadcast_arrays(m, x)
-    except ValueError:
-        raise ValueError(
-            f"fields: expected leading axes that broadcast with those of magnetizations, {m.shape[:-2]}, "
-            f"got {x.shape[:-2]}"
-        ) from None
-    return m, J, x, beta
+def _by_system(function: Callable[..., Array], couplings: Array, *vectors: Array | None) -> Array:
+    """``function(J, *vectors)`` of every system, with J (H, N, N) and vectors (H, N, D / H); None stays None."""
+    J = couplings.reshape(-1, *couplings.shape[-2:])
+    given = [a for a in vectors if a is not None]
+    shape = jnp.broadcast_shapes(*(a.shape for a in given))
+
+    def systems(a: Array) -> Array:
+        return by_heads(jnp.broadcast_to(a, shape).reshape(math.prod(shape[:-2]), *shape[-2:]), len(J))
+
+    flat = [None if a is None else systems(a) for a in vectors]
+    return from_heads(jax.vmap(partial(function, J))(*flat)).reshape(shape)
 
 
-def _beside(value: Any, name: str, m: Array) -> Array | None:
-    """Further magnetizations, of the step before or to start from, in the shape of m; None as it is."""
-    if value is None:
-        return None
-    b = arguments.sites(value, name, m.shape[-2], dtype=m.dtype, dim=m.shape[-1])
-    sphere.inside_ball(b, name)
-    try:
-        return jnp.broadcast_to(b, m.shape)
-    except ValueError:
-        raise ValueError(
-            f"{name}: expected leading axes that broadcast to {m.shape[:-2]}, got {b.shape[:-2]}"
-        ) from None
+def _gains(response: Response, magnetizations: Array, beta: Array) -> tuple[Array, sphere.Gains]:
+    """The fields of spins with these means, and the gains there."""
+    theta = response.inverse(magnetizations, beta, axes=COMPONENTS)
+    return theta, response.gains(theta, beta, axes=COMPONENTS)
 
 
-def _batched(function: Callable[..., Any], num_arrays: int, *arrays: Any) -> Any:
-    """``function`` of the first arrays by heads, one system at a time, and of the others as they are."""
-    first, others = arrays[:num_arrays], arrays[num_arrays:]
-    J = others[0]
-    batch = first[0].shape[:-2]
-    flat = [a if a is None else by_heads(a.reshape(math.prod(batch), *a.shape[-2:]), len(J)) for a in first]
-    out = jax.vmap(lambda *systems: function(*systems, *others))(*flat)
-
-    def restored(leaf: Array) -> Array:
-        leaf = from_heads(leaf) if leaf.ndim == 4 else leaf
-        return leaf.reshape(*batch, *leaf.shape[1:])
-
-    return jax.tree.map(restored, out)
-
-
-def _before(m: Array, response: Response, covariances: Rule, beta: Array) -> Covariances:
+def _before(m: Array, gains: sphere.Gains, covariances: Rule, beta: Array) -> Covariances:
     """Of spins with the means m, what their fluctuations are taken to be."""
-    gains = response.gains(response.inverse(m, beta, axes=COMPONENTS), beta, axes=COMPONENTS)
     return covariances(gains, squared_length(m, COMPONENTS), m.shape[0] * m.shape[2], beta)
 
 
-@partial(jax.jit, static_argnames="response")
-def _naive(m: Array, J: Array, x: Array, beta: Array, response: Response) -> Array:
-    def step(m: Array, x: Array, J: Array) -> Array:
-        return response(x + received(J, m), beta, axes=COMPONENTS)
-
-    return _batched(step, 2, m, x, J)
-
-
-@partial(jax.jit, static_argnames="response")
-def _spread(m: Array, J: Array, x: Array, beta: Array, response: Response) -> Array:
-    def step(m: Array, x: Array, J: Array) -> Array:
-        h = x + received(J, m)
-        squared = squared_length(h, COMPONENTS) + fluctuations.spread(m, J)
-        return response.gain(squared, h.shape[0] * h.shape[2], beta)[None, :, None] * h
-
-    return _batched(step, 2, m, x, J)
-
-
-@partial(jax.jit, static_argnames=("response", "covariances", "max_steps"))
-def _tap(
-    m: Array,
-    start: Array | None,
-    J: Array,
-    x: Array,
-    beta: Array,
-    tol: Array,
-    response: Response,
-    covariances: Rule,
-    max_steps: int,
-) -> FixedPoint:
-    def solve(m: Array, start: Array | None, x: Array, J: Array) -> FixedPoint:
-        before = _before(m, response, covariances, beta)
-        drive = x + received(J, m)
-
-        def update(theta: Array) -> Array:
-            return tap_field(theta, response.gains(theta, beta, axes=COMPONENTS), drive, m, before, J)
-
-        def respond(theta: Array) -> Array:
-            return response(theta, beta, axes=COMPONENTS)
-
-        # Fields are free, where magnetizations must stay inside the ball. The response shrinks a change of the field by
-        # beta / 2 at least.
-        begin = drive if start is None else response.inverse(start, beta, axes=COMPONENTS)
-        solution = fixed_point.solve(update, begin, tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
-        new = respond(solution.value)
-        residual = jnp.max(jnp.abs(respond(update(solution.value)) - new))
-        return FixedPoint(new, residual, solution.num_steps, solution.converged)
-
-    return _batched(solve, 3, m, start, x, J)
-
-
-@partial(jax.jit, static_argnames=("response", "covariances"))
-def _tap_step(
-    m: Array, start: Array | None, J: Array, x: Array, beta: Array, tol: Array, response: Response, covariances: Rule
-) -> Array:
-    """The solution or NaN, in a program that leaves out the evidence."""
-    solution = _tap(m, start, J, x, beta, tol, response, covariances, _TAP_UPDATES)
-    return jnp.where(solution.converged[..., None, None], solution.value, jnp.nan)
-
-
-@partial(jax.jit, static_argnames=("response", "covariances"))
-def _flat_tap(
-    m: Array, before: Array | None, J: Array, x: Array, beta: Array, response: Response, covariances: Rule
-) -> Array:
-    def step(m: Array, before: Array | None, x: Array, J: Array) -> Array:
-        theta = response.inverse(m, beta, axes=COMPONENTS)
-        gains = response.gains(theta, beta, axes=COMPONENTS)
-        senders = covariances(gains, squared_length(m, COMPONENTS), m.shape[0] * m.shape[2], beta)
-        if before is not None:
-            theta = response.inverse(before, beta, axes=COMPONENTS)
-            gains = response.gains(theta, beta, axes=COMPONENTS)
-        new = tap_field(theta, gains, x + received(J, m), m, senders, J)
-        return response(new, beta, axes=COMPONENTS)
-
-    return _batched(step, 3, m, before, x, J)
-
-
-@partial(jax.jit, static_argnames="response")
-def _message_passing(m: Array, before: Array | None, J: Array, x: Array, beta: Array, response: Response) -> Array:
-    def step(m: Array, before: Array | None, x: Array, J: Array) -> Array:
-        b = fluctuations.reaction(m, J, beta)
-        lagged = m if before is None else before
-        return response(x + received(J, m) - b[None, :, None] * lagged, beta, axes=COMPONENTS)
-
-    return _batched(step, 3, m, before, x, J)
-
-
-@partial(jax.jit, static_argnames=("response", "covariances"))
-def _second_order(
-    new: Array, m: Array, J: Array, x: Array, beta: Array, response: Response, covariances: Rule
-) -> Array:
-    def change(new: Array, m: Array, x: Array, J: Array) -> Array:
-        theta = response.inverse(new, beta, axes=COMPONENTS)
-        before = _before(m, response, covariances, beta)
-        moments = fluctuations.field_moments(theta, x + received(J, m) - theta, m, before, J)
-        return fluctuations.magnetization_change(theta, response.gains(theta, beta, axes=COMPONENTS), moments)
-
-    return _batched(change, 3, new, m, x, J)
-
-
+@checked(static=("response",))
 def naive_step(
-    magnetizations: Magnetizations,
-    couplings: Couplings,
-    fields: Fields,
-    *,
-    beta: Number,
-    response: Response = sphere.large_d,
+    magnetizations: Means, couplings: Couplings, fields: Fields, *, beta: Positive, response: Response = sphere.large_d
 ) -> Float[Array, "*batch N D"]:
     """m_i = phi(x_i + sum_j J_ij m'_j).
 
@@ -226,16 +95,16 @@ def naive_step(
     >>> [round(number, 4) for number in m[0].tolist()]
     [0.309, 0.309, 0.309, 0.309]
     """
-    return _naive(*_state(magnetizations, couplings, fields, beta), response)
+
+    def step(J: Array, m: Array, x: Array) -> Array:
+        return response(x + received(J, m), beta, axes=COMPONENTS)
+
+    return _by_system(step, couplings, magnetizations, fields)
 
 
+@checked(static=("response",))
 def spread_step(
-    magnetizations: Magnetizations,
-    couplings: Couplings,
-    fields: Fields,
-    *,
-    beta: Number,
-    response: Response = sphere.large_d,
+    magnetizations: Means, couplings: Couplings, fields: Fields, *, beta: Positive, response: Response = sphere.large_d
 ) -> Float[Array, "*batch N D"]:
     """m_i = f(|h_i|^2 + sum_j J_ij^2 (R^2 - |m'_j|^2)) h_i, h_i = x_i + sum_j J_ij m'_j, where phi(h) = f(|h|^2) h.
 
@@ -251,25 +120,34 @@ def spread_step(
     >>> m[0].round(4).tolist()
     [0.2899, 0.2899, 0.2899, 0.2899]
     """
-    return _spread(*_state(magnetizations, couplings, fields, beta), response)
+
+    def step(J: Array, m: Array, x: Array) -> Array:
+        h = x + received(J, m)
+        squared = squared_length(h, COMPONENTS) + fluctuations.spread(m, J)
+        return response.gain(squared, h.shape[0] * h.shape[2], beta)[None, :, None] * h
+
+    return _by_system(step, couplings, magnetizations, fields)
 
 
+@checked(static=("response", "covariances"))
 def tap_step(
-    magnetizations: Magnetizations,
+    magnetizations: Means,
     couplings: Couplings,
     fields: Fields,
     *,
-    beta: Number,
+    beta: Positive,
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
-    tol: Number = 1e-10,
-    start: Float[ArrayLike, "*#batch N D"] | None = None,
+    tol: Positive = 1e-10,
+    start: Means | None = None,
 ) -> Float[Array, "*batch N D"]:
     """m_i = phi(theta_i), theta_i = x_i + sum_j J_ij m'_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2.
 
     The magnetizations one step after m' = ``magnetizations`` to second order in the couplings: the fluctuations of the
     neighbours change the mean of a spin, d^2 m_i / da^2 as in ``second_order_magnetization`` at these m_i. They enter
-    themselves, so that an equation is solved for theta_i, from ``start`` as in ``tap_solve``; NaN where that fails. The
+    themselves, so that an equation is solved for theta_i, until the change of theta is at most ``tol`` /
+    max(1, beta/2) or what rounding allows; from the fields of the magnetizations ``start``, by default from
+    x_i + sum_j J_ij m'_j; NaN where that fails, as it may where couplings are strong. Derivatives are implicit. The
     error of one step goes as the third power of the couplings if the response is ``sphere.exact``; for
     ``sphere.large_d`` its own error of order 1/D comes on top. ``covariances`` says what is taken for the fluctuations
     of the neighbours.
@@ -280,101 +158,84 @@ def tap_step(
     >>> tap_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
-    tol = validate.positive(tol, "tol", ndim=0, dtype=m.dtype)
-    return _tap_step(m, _beside(start, "start", m), J, x, beta, tol, response, covariances)
+
+    def step(J: Array, m: Array, x: Array, start: Array | None) -> Array:
+        before = _before(m, _gains(response, m, beta)[1], covariances, beta)
+        drive = x + received(J, m)
+
+        def update(theta: Array) -> Array:
+            return tap_field(theta, response.gains(theta, beta, axes=COMPONENTS), drive, m, before, J)
+
+        # Fields are free, where magnetizations must stay inside the ball. The response shrinks a change of the field by
+        # beta / 2 at least.
+        begin = drive if start is None else response.inverse(start, beta, axes=COMPONENTS)
+        solution = fixed_point.solve(update, begin, tol=tol / jnp.maximum(1, beta / 2), max_steps=_TAP_UPDATES)
+        return jnp.where(solution.converged, response(solution.value, beta, axes=COMPONENTS), jnp.nan)
+
+    return _by_system(step, couplings, magnetizations, fields, start)
 
 
-def tap_solve(
-    magnetizations: Magnetizations,
-    couplings: Couplings,
-    fields: Fields,
-    *,
-    beta: Number,
-    response: Response = sphere.large_d,
-    covariances: Rule = fluctuations.of_senders,
-    tol: Number = 1e-10,
-    max_steps: int = _TAP_UPDATES,
-    start: Float[ArrayLike, "*#batch N D"] | None = None,
-) -> FixedPoint:
-    """The magnetizations of ``tap_step`` with the evidence that they solve its equations.
-
-    ``value`` m solves theta_i = x_i + sum_j J_ij m'_j + the Onsager field at theta_i, m_i = phi(theta_i); ``residual``
-    is the largest change of m in another update, ``converged`` that the change of theta was at most
-    ``tol`` / max(1, beta/2), or what rounding allows: one number for each system. Where the couplings are strong there
-    may be no solution, or the search may not find it. It begins at the fields of the magnetizations ``start``, by
-    default at x_i + sum_j J_ij m'_j; near a steady state m' are the shorter way. Derivatives are implicit. Arguments
-    and errors as for ``tap_step``.
-
-    >>> import jax
-    >>> solution = tap_solve(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0)
-    >>> solution.value.shape, bool(solution.converged)
-    ((2, 4), True)
-    """
-    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
-    tol = validate.positive(tol, "tol", ndim=0, dtype=m.dtype)
-    max_steps = validate.count(max_steps, "max_steps", minimum=1)
-    return _tap(m, _beside(start, "start", m), J, x, beta, tol, response, covariances, max_steps)
-
-
+@checked(static=("response", "covariances"))
 def flat_tap_step(
-    magnetizations: Magnetizations,
+    magnetizations: Means,
     couplings: Couplings,
     fields: Fields,
     *,
-    beta: Number,
+    beta: Positive,
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
-    before: Float[ArrayLike, "*#batch N D"] | None = None,
 ) -> Float[Array, "*batch N D"]:
     """The right-hand side of ``tap_step`` once, with the old magnetizations in the place of the new ones.
 
     The steady states of this step are those of ``tap_step``, and it solves no equation, so that it is the step to
-    iterate towards one. It is no step in time. With ``before``, the magnetizations of one step earlier, the Onsager
-    field is that of these; steady states stay. Source: Bal (2023), the function vector_tap_fp.
+    iterate towards one. It is no step in time. Source: Bal (2023), the function vector_tap_fp.
 
     >>> import jax
     >>> flat_tap_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
-    return _flat_tap(m, _beside(before, "before", m), J, x, beta, response, covariances)
+
+    def step(J: Array, m: Array, x: Array) -> Array:
+        theta, gains = _gains(response, m, beta)
+        new = tap_field(theta, gains, x + received(J, m), m, _before(m, gains, covariances, beta), J)
+        return response(new, beta, axes=COMPONENTS)
+
+    return _by_system(step, couplings, magnetizations, fields)
 
 
+@checked(static=("response",))
 def message_passing_step(
-    magnetizations: Magnetizations,
-    couplings: Couplings,
-    fields: Fields,
-    *,
-    beta: Number,
-    response: Response = sphere.large_d,
-    before: Float[ArrayLike, "*#batch N D"] | None = None,
+    magnetizations: Means, couplings: Couplings, fields: Fields, *, beta: Positive, response: Response = sphere.large_d
 ) -> Float[Array, "*batch N D"]:
-    """m_i = phi(x_i + sum_j J_ij m'_j - b_i m''_i), b_i = (beta / D) sum_j J_ij^2 (R^2 - |m'_j|^2).
+    """m_i = phi(x_i + sum_j J_ij m'_j - b_i m'_i), b_i = (beta / D) sum_j J_ij^2 (R^2 - |m'_j|^2).
 
-    m' = ``magnetizations``, m'' = ``before`` those of one step earlier, or m' where it is None. With m'' and symmetric
-    random couplings this is approximate message passing: the field holds what m''_i itself has sent out and got back,
-    and b_i m''_i takes it out again, so that fields are normal, of variance g^2 |m'|^2 / D across x. Steady states do
-    not know of the lag. They are those of ``flat_tap_step`` up to 1 / D and the fourth order in J, and always exist,
-    because the step maps the ball continuously into itself; it may still not be stable. Several heads act by their mean
-    J^2, see ``fluctuations.reaction``. Arguments and errors as for ``naive_step``. Cost: N^2 (D + 1).
+    m' = ``magnetizations``: approximate message passing, whose reaction is taken at the same time here. The field holds
+    what m_i itself has sent out and got back, and b_i m'_i takes it out again. Steady states are those of
+    ``flat_tap_step`` up to 1 / D and the fourth order in J, and always exist, because the step maps the ball
+    continuously into itself; it may still not be stable. Several heads act by their mean J^2, see
+    ``fluctuations.reaction``. Arguments and errors as for ``naive_step``. Cost: N^2 (D + 1).
     Source: Feng et al. (2021) for binary spins; for vectors TAP without the square of v_i, D large.
 
     >>> import jax
     >>> message_passing_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
-    return _message_passing(m, _beside(before, "before", m), J, x, beta, response)
+
+    def step(J: Array, m: Array, x: Array) -> Array:
+        b = fluctuations.reaction(m, J, beta)
+        return response(x + received(J, m) - b[None, :, None] * m, beta, axes=COMPONENTS)
+
+    return _by_system(step, couplings, magnetizations, fields)
 
 
+@checked(static=("response", "covariances"))
 def second_order_magnetization(
-    magnetizations: Magnetizations,
-    previous: Float[ArrayLike, "*#batch N D"],
+    magnetizations: Means,
+    previous: Means,
     couplings: Couplings,
     fields: Fields,
     *,
-    beta: Number,
+    beta: Positive,
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
 ) -> Float[Array, "*batch N D"]:
@@ -391,94 +252,58 @@ def second_order_magnetization(
     >>> second_order_magnetization(m, m, [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    dtype = validate.common_dtype(magnetizations, previous, couplings, fields)
-    m, J, x, beta = _state(validate.finite(previous, "previous", dtype=dtype), couplings, fields, beta)
-    new = arguments.sites(magnetizations, "magnetizations", x.shape[-2], dtype=dtype, dim=x.shape[-1])
-    sphere.inside_ball(new)
-    new, m, x = jnp.broadcast_arrays(new, m, x)
-    return _second_order(new, m, J, x, beta, response, covariances)
+
+    def change(J: Array, new: Array, m: Array, x: Array) -> Array:
+        theta, gains = _gains(response, new, beta)
+        before = _before(m, _gains(response, m, beta)[1], covariances, beta)
+        moments = fluctuations.field_moments(theta, x + received(J, m) - theta, m, before, J)
+        return fluctuations.magnetization_change(theta, gains, moments)
+
+    return _by_system(change, couplings, magnetizations, previous, fields)
 
 
-Step = Callable[..., Array]
-
-
+@checked(static=("steps", "step", "observable"))
 def simulate(
-    magnetizations: Magnetizations,
+    magnetizations: Means,
     couplings: Couplings,
     fields: Fields,
     *,
-    beta: Number,
-    steps: int,
+    beta: Positive,
+    steps: PositiveCount,
     step: Step = tap_step,
     observable: Callable[[Array], Any] | None = None,
-    lagged: bool = False,
 ) -> Any:
     """m(1), ..., m(steps) from m(0) = ``magnetizations``, or ``observable`` of each; the start is not included.
 
     ``step`` is ``naive_step``, ``tap_step`` (the default) or a function like them; an option is bound with
     ``functools.partial``. The result has the steps in front, (steps, ..., N, D); ``observable``, a function of one
-    state, keeps what it returns instead. ``lagged`` passes to a step that takes it, such as ``message_passing_step``,
-    also the magnetizations ``before``, which are zero before the start. Compiled once for each shape, step and
-    observable. Arguments and errors as for ``naive_step``; ``steps`` >= 1.
+    state, keeps what it returns instead. Compiled once for each shape, step and observable. Arguments and errors as
+    for ``naive_step``; ``steps`` >= 1.
 
     >>> import jax
     >>> m = jax.numpy.zeros((2, 4))
     >>> simulate(m, [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0, steps=5, step=naive_step).shape
     (5, 2, 4)
     """
-    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
-    steps = validate.count(steps, "steps", minimum=1)
-    return _simulate(m, J, x, beta, steps, step, observable, lagged)
+    start = jnp.broadcast_to(magnetizations, jnp.broadcast_shapes(magnetizations.shape, fields.shape))
+
+    def advance(m: Array, _: None) -> tuple[Array, Any]:
+        new = step(m, couplings, fields, beta=beta)
+        return new, new if observable is None else observable(new)
+
+    return jax.lax.scan(advance, start, length=steps)[1]
 
 
-@partial(jax.jit, static_argnames=("steps", "step", "observable", "lagged"))
-def _simulate(
-    m: Array,
-    J: Array,
-    x: Array,
-    beta: Array,
-    steps: int,
-    step: Step,
-    observable: Callable[[Array], Any] | None,
-    lagged: bool,
-) -> Any:
-    def advance(states: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Any]:
-        m, before = states
-        new = step(m, J, x, beta=beta, **({"before": before} if lagged else {}))
-        return (new, m), new if observable is None else observable(new)
-
-    return jax.lax.scan(advance, (m, jnp.zeros_like(m)), length=steps)[1]
-
-
-@partial(jax.jit, static_argnames=("step", "max_steps"))
-def _steady(m: Array, J: Array, x: Array, beta: Array, tol: Array, step: Step, max_steps: int) -> FixedPoint:
-    # Any one-to-one map of the ball to all of space will do.
-    to_ball, to_fields = sphere.large_d, sphere.large_d.inverse
-
-    def solve(m: Array, x: Array) -> FixedPoint:
-        def update(theta: Array) -> Array:
-            return to_fields(step(to_ball(theta, beta), J, x, beta=beta), beta)
-
-        start = to_fields(m, beta)
-        solution = fixed_point.solve(update, start, tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
-        value = to_ball(solution.value, beta)
-        residual = jnp.max(jnp.abs(step(value, J, x, beta=beta) - value))
-        return FixedPoint(value, residual, solution.num_steps, solution.converged)
-
-    batch = m.shape[:-2]
-    flat = jax.vmap(solve)(m.reshape(-1, *m.shape[-2:]), x.reshape(-1, *x.shape[-2:]))
-    return jax.tree.map(lambda leaf: leaf.reshape(*batch, *leaf.shape[1:]), flat)
-
-
+@checked(static=("step", "max_steps"))
 def steady_state(
     couplings: Couplings,
-    fields: Float[ArrayLike, "*batch N D"],
+    fields: Fields,
     *,
-    beta: Number,
+    beta: Positive,
     step: Step = flat_tap_step,
-    start: Float[ArrayLike, "*#batch N D"] | None = None,
-    tol: Number = 1e-10,
-    max_steps: int = 1000,
+    start: Means | None = None,
+    tol: Positive = 1e-10,
+    max_steps: PositiveCount = 1000,
 ) -> FixedPoint:
     """m = step(m): the magnetizations that a step leaves alone, near ``start``.
 
@@ -495,11 +320,23 @@ def steady_state(
     >>> solution.value.shape, bool(solution.converged)
     ((2, 4), True)
     """
-    begin = sphere.magnetization_large_d(fields, beta=beta) if start is None else start
-    m, J, x, beta = _state(begin, couplings, fields, beta)
-    tol = validate.positive(tol, "tol", ndim=0, dtype=m.dtype)
-    max_steps = validate.count(max_steps, "max_steps", minimum=1)
-    return _steady(m, J, x, beta, tol, step, max_steps)
+    # Any one-to-one map of the ball to all of space will do.
+    to_ball, to_fields = sphere.large_d, sphere.large_d.inverse
+
+    def solve(m: Array, x: Array) -> FixedPoint:
+        def update(theta: Array) -> Array:
+            return to_fields(step(to_ball(theta, beta), couplings, x, beta=beta), beta)
+
+        start = to_fields(m, beta)
+        solution = fixed_point.solve(update, start, tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
+        value = to_ball(solution.value, beta)
+        residual = jnp.max(jnp.abs(step(value, couplings, x, beta=beta) - value))
+        return FixedPoint(value, residual, solution.num_steps, solution.converged)
+
+    m, x = jnp.broadcast_arrays(to_ball(fields, beta) if start is None else start, fields)
+    batch = x.shape[:-2]
+    flat = jax.vmap(solve)(m.reshape(-1, *m.shape[-2:]), x.reshape(-1, *x.shape[-2:]))
+    return jax.tree.map(lambda leaf: leaf.reshape(*batch, *leaf.shape[1:]), flat)
 
 
 def collective_mode(
@@ -516,17 +353,11 @@ def collective_mode(
     >>> [round(number, 6) for number in collective_mode(np.full((4, 4), 0.25), np.zeros((4, 6)), beta=1.0)]
     [0.333333, 0.125, 1.0]
     """
-    J = np.array(validate.known_numbers(couplings, "couplings"))
-    if J.ndim != 2 or J.shape[0] != J.shape[1] or J.size == 0:
-        raise ValueError(f"couplings: expected a square matrix (N, N), got shape {J.shape}")
-    m = validate.known_numbers(magnetizations, "magnetizations")
-    if m.ndim != 2 or len(m) != len(J):
-        raise ValueError(f"magnetizations: expected shape ({len(J)}, D), got shape {m.shape}")
-    dim = m.shape[1]
-    sphere.inside_ball(m)
-    inverse = validate.known_numbers(beta, "beta")
-    validate.positive(inverse, "beta", ndim=0)
-    chi = float(inverse) * float(np.mean(sphere.squared_radius(dim) - np.sum(m**2, axis=1))) / dim
-    with np.errstate(over="ignore"):
-        q = len(m) * float(np.mean(np.sum(J**2, axis=1)))
+    J, m = validate.known_numbers(couplings, "couplings"), validate.known_numbers(magnetizations, "magnetizations")
+    if m.ndim != 2 or J.shape != (len(m), len(m)):
+        raise ValueError(f"couplings: expected shape (N, N) for magnetizations (N, D), got {J.shape} for {m.shape}")
+    sphere.inside_ball(m, "magnetizations")
+    variance = np.mean(sphere.squared_radius(m.shape[1]) - np.sum(m**2, axis=1)) / m.shape[1]
+    chi = validate.number(beta, "beta", above=0) * float(variance)
+    q = len(m) * float(np.mean(np.sum(J**2, axis=1)))
     return chi, chi**2 / (1 - chi**2) if chi < 1 else math.nan, q

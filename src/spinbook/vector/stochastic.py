@@ -9,65 +9,52 @@ Given the state s' before, spin i has a density proportional to exp(beta s . h_i
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
-from spinbook import arguments, simulation, sphere, validate
-from spinbook.annotations import ArrayLike, Float, Number
+from spinbook import simulation, sphere, validate
+from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Count, Key, Positive, PositiveCount, checked
 from spinbook.simulation import Simulation
 from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = ["simulate", "step"]
 
-Spins = Float[ArrayLike, "*batch N D"]
+
+def _on_the_sphere(spins: Array | np.ndarray, name: str) -> None:
+    sphere.has_radius(spins, name)
+    if not validate.is_traced(spins):
+        radius = sphere.radius(spins.shape[-1])
+        # A length in single precision is off by a few units in the last place, and a few thousand steps do not add up.
+        with np.errstate(over="ignore"):
+            off = np.abs(np.linalg.norm(np.asarray(spins, np.float64), axis=-1) / radius - 1)
+        validate.require(lambda r: r < 1e-4, off, name, f"vectors of length {radius:g}, to 1e-4 of it")
+
+
+Spins = Annotated[Float[ArrayLike, "*batch N D"], _on_the_sphere]
 Couplings = Float[ArrayLike, "*heads N N"]
 Fields = Float[ArrayLike, "*#batch N D"]
 
 
-def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
-    dtype = validate.common_dtype(spins, couplings, fields)
-    J, x, beta = arguments.vector_model(couplings, fields, beta, dtype=dtype)
-    s = arguments.sites(spins, "spins", J.shape[-1], dtype=dtype, dim=x.shape[-1])
-    radius = sphere.radius(s.shape[-1])
-    if not validate.is_traced(s):
-        # A length in single precision is off by a few units in the last place, and a few thousand steps do not add up.
-        with np.errstate(over="ignore"):
-            off = np.abs(np.linalg.norm(np.asarray(s, np.float64), axis=-1) / radius - 1)
-        validate.require(lambda r: r < 1e-4, off, "spins", f"vectors of length {radius:g}, to 1e-4 of it")
-    validate.broadcastable(x, "fields", s.shape)
-    return s, J, x, beta
+def _received(rows: Array, couplings: Array) -> Array:
+    """sum_j J_ij s_j of each replica."""
+    J = couplings.reshape(-1, *couplings.shape[-2:])
+    if rows.shape[-1] % len(J):
+        raise ValueError(
+            f"couplings: expected a number of heads that divides {rows.shape[-1]} components, got {len(J)}"
+        )
+    return from_heads(jnp.einsum("hij,rhjd->rhid", J, by_heads(rows, len(J))))
 
 
-def _fields(rows: Array, J: Array, x: Array) -> Array:
-    received = from_heads(jnp.einsum("hij,rhjd->rhid", J, by_heads(rows, len(J))))
-    return jnp.broadcast_to(x, rows.shape) + received
+def _advanced(key: Key, rows: Array, couplings: Array, fields: Array, beta: Array) -> Array:
+    return sphere.sample(key, jnp.broadcast_to(fields, rows.shape) + _received(rows, couplings), beta=beta)
 
 
-def _rows(s: Array, x: Array) -> tuple[Array, Array]:
-    """The replicas in one axis, with the fields of each, or those of all."""
-    rows = s.reshape(-1, *s.shape[-2:])
-    return rows, x if x.ndim == 2 else jnp.broadcast_to(x, s.shape).reshape(rows.shape)
-
-
-@jax.jit
-def _step(key: PRNGKeyArray, s: Array, J: Array, x: Array, beta: Array) -> Array:
-    rows, fields = _rows(s, x)
-    return sphere.sample(key, _fields(rows, J, fields), beta=beta).reshape(s.shape)
-
-
-def step(
-    key: PRNGKeyArray,
-    spins: Spins,
-    couplings: Couplings,
-    fields: Fields,
-    *,
-    beta: Number,
-) -> Float[Array, "*batch N D"]:
+@checked(static=())
+def step(key: Key, spins: Spins, couplings: Couplings, fields: Fields, *, beta: Positive) -> Float[Array, "*batch N D"]:
     """s_i with |s_i| = R and density proportional to exp(beta s . h_i), h_i = x_i + sum_j J_ij s'_j; s' = ``spins``.
 
     ``spins`` is (..., N, D) with D > 2, vectors of length R = sqrt(D/2 - 1), leading axes being independent replicas;
@@ -81,45 +68,20 @@ def step(
     >>> step(jax.random.key(0), start, [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (100, 2, 4)
     """
-    key = validate.key(key)
-    return _step(key, *_state(spins, couplings, fields, beta))
+    rows, x = simulation.rows(spins, fields, 2)
+    return _advanced(key, rows, couplings, x, beta).reshape(spins.shape)
 
 
-@partial(jax.jit, static_argnames=("steps", "transient", "correlations", "observable"))
-def _simulate(
-    key: PRNGKeyArray,
-    s: Array,
-    J: Array,
-    x: Array,
-    beta: Array,
-    steps: int,
-    transient: int,
-    correlations: bool,
-    observable: Callable[[Array], Any] | None,
-) -> Simulation:
-    start, fields = _rows(s, x)
-    return simulation.run(
-        key,
-        start,
-        lambda key, rows: sphere.sample(key, _fields(rows, J, fields), beta=beta),
-        shape=s.shape,
-        steps=steps,
-        transient=transient,
-        correlations=correlations,
-        observable=observable,
-        sum_dtype=s.dtype,
-    )
-
-
+@checked(static=("steps", "transient", "correlations", "observable"))
 def simulate(
-    key: PRNGKeyArray,
+    key: Key,
     spins: Spins,
     couplings: Couplings,
     fields: Fields,
     *,
-    beta: Number,
-    steps: int,
-    transient: int = 0,
+    beta: Positive,
+    steps: PositiveCount,
+    transient: Count = 0,
     correlations: bool = False,
     observable: Callable[[Array], Any] | None = None,
 ) -> Simulation:
@@ -127,13 +89,8 @@ def simulate(
 
     Step t is ``step`` with the key fold_in(key, t - 1). The result is a ``Simulation`` with the last state and, as
     attributes, the means ``magnetizations`` (N, D) and, if asked for, ``correlations`` and ``delayed_correlations``
-    (N, N) of scalar products, each with standard errors. With transient = steps - 1 they are those at one time, over
-    replicas only. ``observable``, a function of one state (..., N, D), is recorded after every step, the transient
-    included.
-
-    Arguments and errors as for ``step``; ``steps`` > ``transient`` >= 0. Cost: R N^2 D a step; correlations twice that
-    again. Memory: a few times the spins, 2 N^2 for each of at most 16 groups of replicas for correlations, and what is
-    observed. Compiled once for each shape and observable: pass the same function again, not a new lambda.
+    (N, N) of scalar products, each with standard errors; all else as for ``spinbook.ising.stochastic.simulate``. Cost:
+    R N^2 D a step; correlations twice that again.
 
     >>> import jax
     >>> start = jax.numpy.zeros((200, 2, 4)).at[..., 0].set(1.0)
@@ -142,8 +99,15 @@ def simulate(
     >>> result.spins.shape, result.magnetizations.shape
     ((200, 2, 4), (2, 4))
     """
-    key = validate.key(key)
-    s, J, x, beta = _state(spins, couplings, fields, beta)
-    steps = validate.count(steps, "steps", minimum=1)
-    transient = validate.count(transient, "transient", maximum=steps - 1)
-    return _simulate(key, s, J, x, beta, steps, transient, bool(correlations), observable)
+    rows, x = simulation.rows(spins, fields, 2)
+    return simulation.run(
+        key,
+        rows,
+        lambda key, rows: _advanced(key, rows, couplings, x, beta),
+        shape=spins.shape,
+        steps=steps,
+        transient=transient,
+        correlations=correlations,
+        observable=observable,
+        sum_dtype=spins.dtype,
+    )

@@ -41,31 +41,6 @@ def test_a_large_system_has_the_length_of_the_infinite_one(theory, step, beta):
     assert mean == pytest.approx(float(expected.length), rel=4 * np.sqrt(2) / 160)
 
 
-def test_the_lag_makes_the_fields_of_symmetric_couplings_normal():
-    # State evolution: theta_i = x_i + a normal vector of squared length g^2 |m|^2, as if J were drawn at each step.
-    N, D, beta, steps = 400, 64, 2.0, 6
-    J, x = finite_system(N, D)
-    J = (J + J.T) / np.sqrt(2)
-
-    def length(m):
-        return jnp.sqrt(jnp.mean(jnp.sum(m * m, axis=-1))) / sphere.radius(D)
-
-    def path(lagged):
-        start = sphere.magnetization_large_d(x, beta=beta)
-        options = {"step": mean_field.message_passing_step, "observable": length, "lagged": lagged}
-        return np.asarray(mean_field.simulate(start, J, x, beta=beta, steps=steps, **options))
-
-    p = beta / (1 + np.sqrt(1 + beta**2))
-    expected = np.empty(steps)
-    for t in range(steps):
-        y = beta * np.sqrt(1 + p * p)
-        expected[t] = p = y / (1 + np.sqrt(1 + y * y))
-    # One draw of the couplings, as above, and what is left out of order 1 / D.
-    allowed = 4 * np.sqrt(2) / N + 1 / D
-    np.testing.assert_allclose(path(True), expected, rtol=allowed)
-    assert abs(path(False)[0] / expected[0] - 1) > 3 * allowed
-
-
 def test_a_step_shrinks_a_random_change_by_the_factor():
     J, x = finite_system()
     m = np.asarray(mean_field.steady_state(J, x, beta=1.0, max_steps=200).value)

@@ -1,11 +1,15 @@
-"""Means are over runs that count, and tables show what the summaries hold."""
+"""Means are over runs that count, and the table that the library carries has the runs of the records."""
 
 import math
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from experiments import records
 from experiments.comparison import summary
 from experiments.comparison.training import Outcome
+from spinbook.records import table
 
 
 def made_run(**values):
@@ -13,10 +17,10 @@ def made_run(**values):
     return dict.fromkeys(Outcome._fields) | {"failure": ""} | values
 
 
-def made_row(module="a", task="digits", *, runs=(), trials=(), family="transformer"):
+def made_row(module="a", task="digits", *, runs=()):
     """What a record has of a module on a task."""
-    fixed = {"family": family, "framework": "jax", "width": 8, "parameters": 100, "learning_rate": 0.01}
-    return {"module": module, "task": task, "runs": list(runs), "trials": list(trials), **fixed}
+    fixed = {"family": "transformer", "framework": "jax", "width": 8, "parameters": 100, "learning_rate": 0.01}
+    return {"module": module, "task": task, "runs": list(runs), **fixed}
 
 
 RUNS = [
@@ -26,63 +30,64 @@ RUNS = [
 ]
 
 
-def test_a_run_that_failed_is_counted_and_does_not_enter_the_mean():
-    (s,) = summary.summarize({"rows": [made_row(runs=RUNS)]})
-    assert s.accuracy == pytest.approx(0.6)
+def test_a_run_of_a_block_that_failed_is_counted_and_does_not_enter_the_mean():
+    s, lost = summary.summarize({"rows": [made_row(runs=RUNS), made_row("b", runs=RUNS[2:])]})
+    assert s.score == pytest.approx(0.6)
     # Two values 0.2 apart: standard deviation 0.2 / sqrt 2, error of the mean 0.1.
     assert s.standard_error == pytest.approx(0.1)
-    assert (s.failed, s.num_runs, s.reasons) == (1, 3, ("not converged: 100 %",))
+    assert (s.failed, s.num_runs, s.steps) == (1, 3, (3.0, 6.0))
     assert s.time_ratio == pytest.approx(3.0)
-    assert s.steps == (3.0, 6.0)
     assert s.unsolved == pytest.approx(0.4)
     assert all(math.isnan(value) for value in s.contraction)
+    assert (lost.scores.size, lost.failed) == (0, 1)
+    assert math.isnan(lost.score)
 
 
-def test_a_module_whose_runs_all_failed_has_no_accuracy():
-    (s,) = summary.summarize(
-        {"rows": [made_row(runs=RUNS[2:], trials=[made_run(failure="diverged") | {"learning_rate": 1.0}])]}
-    )
-    assert math.isnan(s.accuracy)
-    assert s.accuracies.size == 0
-    assert s.failed_trials == (1.0,)
-    assert "| none | 1 of 1 |" in summary.accuracy_table([s])
-
-
-def test_errors_of_a_difference_add_in_squares():
-    one, other = summary.summarize(
-        {"rows": [made_row(runs=RUNS[:2]), made_row("b", runs=[made_run(accuracy=a) for a in (0.1, 0.3)])]}
-    )
-    gap, error = summary.difference(one, other)
-    assert gap == pytest.approx(0.4)
-    assert error == pytest.approx(0.1 * math.sqrt(2))
+@pytest.mark.parametrize(("task", "guess"), [("mnist", 0.1), ("text", 2.8)])
+def test_a_run_of_a_stack_that_failed_counts_as_a_guess(task, guess):
+    columns = {
+        "accuracy": [None, 0.5],
+        "test_loss": [None, 0.5],
+        "failure": ["diverged", ""],
+        "time_ratio": [4.0, None],
+    }
+    columns |= {"learning_rate": [0.1, 0.1], "contraction_before": [9.0, 0.2], "contraction_after": [None, 0.6]}
+    cell = {"row": "FNet", "task": task, "depth": 2, "runs": columns, "family": "mixers", "framework": "jax"}
+    blind = {task: {"accuracy": 0.1, "loss": 2.8}}
+    trials_only = {"row": "FNet", "task": task, "depth": 4}
+    made = {"cells": [cell | {"width": 8, "parameters": 100}, trials_only], "blind": blind}
+    (s,) = summary.summarize(made)
+    assert s.scores.tolist() == [guess, 0.5]
+    assert (s.failed, s.num_runs, s.learning_rate, s.depth, s.time_ratio) == (1, 2, 0.1, 2, 4.0)
+    # What physics a failed run has is left out.
+    assert s.contraction == (0.2, 0.6)
 
 
 def test_wins_are_the_share_of_pairs_that_the_first_has_and_ties_are_halves():
-    one, other, none = summary.summarize(
-        {
-            "rows": [
-                made_row(runs=[made_run(accuracy=a) for a in (0.2, 0.5, 0.9)]),
-                made_row("b", runs=[made_run(accuracy=a) for a in (0.5, 0.6)]),
-                made_row("c", runs=RUNS[2:]),
-            ]
-        }
-    )
-    # 0.2 beats none of two, 0.5 ties one, 0.9 beats both.
-    assert summary.wins(one, other) == pytest.approx(2.5 / 6)
-    assert summary.wins(one, other) + summary.wins(other, one) == pytest.approx(1)
-    assert math.isnan(summary.wins(one, none))
+    first = [made_run(accuracy=a) for a in (0.2, 0.5, 0.9)]
+    second = [made_run(accuracy=a) for a in (0.5, 0.6)]
+    a, b, none = summary.summarize({"rows": [made_row(runs=its) for its in (first, second, RUNS[2:])]})
+    u = stats.mannwhitneyu(a.scores, b.scores).statistic
+    assert summary.wins(a, b) == pytest.approx(u / 6) == pytest.approx(2.5 / 6)
+    assert math.isnan(summary.wins(a, none))
 
 
-def test_tables_have_a_line_for_each_module_and_both_tasks_in_it():
-    rows = [made_row("a", runs=RUNS[:2]), made_row("a", "recall", runs=RUNS[:1]), made_row("b", runs=RUNS[:2])]
-    found = summary.summarize({"rows": rows})
-    lines = summary.accuracy_table(found).splitlines()
-    assert lines[2] == "| a | 8 | 100 | 0.01 | 0.600 ± 0.100 | 0.500 | 0 of 2 / 0 of 1 |"
-    assert len(lines) == 4
-    assert summary.cost_table(found).splitlines()[2] == "| a | JAX | 3.0 / 2.0 | 1.5 |"
-    assert summary.diagnostics_table(found).splitlines()[2] == "| a | digits | 3.0 → 6.0 | – | – | 10.0 % |"
-
-
-def test_a_row_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match="module: expected one with a row for digits, got x"):
+def test_a_table_has_a_line_for_each_row_and_a_gap_where_there_is_none():
+    rows = [made_row("a", runs=RUNS[:2]), made_row("b", "recall", runs=RUNS[:1])]
+    shown = {"time": lambda s: summary.number(s.time_ratio, 1), "error": lambda s: summary.number(s.standard_error, 1)}
+    lines = summary.table(summary.summarize({"rows": rows}), "task", shown).splitlines()
+    assert lines[0] == "| row | time, digits | time, recall | error, digits | error, recall |"
+    assert lines[2:] == ["| a | 3.0 |  | 0.1 |  |", "| b |  | 2.0 |  | – |"]
+    with pytest.raises(ValueError, match="row: expected one with runs on digits at depth 1, got x"):
         summary.find([], "x", "digits")
+
+
+def test_means_of_the_table_that_the_library_carries_are_those_of_the_records():
+    carried = table("comparison")
+    for file in ("comparison", "longer"):
+        record = records.of_book("comparison", file)
+        for s in summary.summarize(record):
+            chosen = (carried.task == s.task) & (carried.updates == record["recipe"]["num_updates"])
+            accuracies = carried[chosen & (carried.module == s.row)].accuracy
+            assert (len(accuracies), accuracies.isna().sum()) == (s.num_runs, s.failed)
+            np.testing.assert_allclose(accuracies.mean(), s.score, rtol=1e-14)

@@ -1,5 +1,8 @@
 """Tasks ask what they say, and no example is met in training and in the test."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -13,9 +16,8 @@ SMALL = {"num_train": 200, "num_test": 50}
 TASKS = [
     tasks.classify_digits(),
     tasks.recall(**SMALL),
-    tasks.recall_apart(**SMALL),
     tasks.classify_mnist(mnist.sample(), num_validation=40),
-    tasks.fill_in(moby_dick.sample()),
+    (TEXT := tasks.fill_in(moby_dick.sample())),
 ]
 
 
@@ -45,11 +47,6 @@ def test_patches_are_the_pixels_of_the_image_with_that_label():
     assert [known[image.astype(float).tobytes()] for image in pixels] == task.test.labels[:, 0].tolist()
 
 
-def test_the_class_token_is_the_same_for_every_image():
-    features = tasks.classify_digits().train.features[:, 0]
-    assert np.array_equal(features, np.tile(np.array([0, 0, 0, 0, 1], np.float32), (len(features), 1)))
-
-
 def test_pixels_learned_from_have_mean_zero_and_variance_one():
     pixels = tasks.classify_digits().train.features[:, 1:, :4].astype(float)
     assert pixels.mean() == pytest.approx(0, abs=1e-6)
@@ -64,13 +61,6 @@ def test_an_answer_is_the_value_that_stands_with_the_key():
         assert [stored[int(asked[:9].argmax())] for asked in features[5:]] == labels.tolist()
 
 
-def test_keys_of_an_example_differ_and_questions_show_no_value():
-    task = tasks.recall(**SMALL)
-    keys = task.train.features[:, :8, :16].argmax(-1)
-    assert all(len(set(row)) == 8 for row in keys.tolist())
-    assert not task.train.features[:, 8:, 16:].any()
-
-
 def test_answers_are_as_frequent_as_chance_and_do_not_follow_from_the_key():
     task = tasks.recall(num_train=4000, num_test=1)
     asked, labels = task.train.features[:, 8:, :16].argmax(-1), task.train.labels
@@ -81,6 +71,51 @@ def test_answers_are_as_frequent_as_chance_and_do_not_follow_from_the_key():
     assert abs(((counts - expected) ** 2 / expected).sum() - 112) < 4 * 15
 
 
-def test_more_pairs_than_keys_are_refused():
-    with pytest.raises(ValueError, match="num_keys: expected an integer >= 8, got 4"):
-        tasks.recall(num_keys=4)
+def parts(task):
+    return task.train, task.validation, task.test
+
+
+@pytest.mark.parametrize(("pairs", "values"), [(1, 3), (4, 3), (6, 2), (5, 5)])
+def test_the_share_of_the_most_frequent_value_is_that_of_enumeration(pairs, values):
+    largest = [max(map(drawn.count, drawn)) for drawn in itertools.product(range(values), repeat=pairs)]
+    assert tasks.most_frequent(pairs, values) == pytest.approx(np.mean(largest) / pairs, abs=1e-12)
+
+
+def test_patches_put_together_are_the_image_with_that_label():
+    images = mnist.sample()
+    known = {image.tobytes(): label for image, label in zip(images.test, images.test_labels, strict=True)}
+    for patch in (4, 7):
+        task = tasks.classify_mnist(images, patch=patch, num_validation=40)
+        side = 28 // patch
+        pixels = task.test.features.reshape(-1, side, side, patch, patch).transpose(0, 1, 3, 2, 4).reshape(-1, 28, 28)
+        seen = np.round(255 * (pixels - pixels.min()) / (pixels.max() - pixels.min())).astype(np.uint8)
+        assert [known[image.tobytes()] for image in seen] == task.test.labels[:, 0].tolist()
+        assert task.grid == (side, side)
+
+
+def test_filled_gaps_give_the_text_in_its_order():
+    filled = []
+    for part in parts(TEXT):
+        tokens, asked = part.features.argmax(-1), part.labels != tasks.NOT_ASKED
+        assert np.array_equal(asked, tokens == 36)
+        assert (asked.sum(axis=1) == 5).all()
+        filled.append(np.where(asked, part.labels, tokens).ravel())
+    whole = moby_dick.encode(moby_dick.sample())
+    assert np.array_equal(np.concatenate(filled), whole[: len(whole) // 32 * 32])
+
+
+def test_a_blind_guess_knows_the_frequencies_and_no_more():
+    counts = np.bincount(moby_dick.encode(moby_dick.sample()), minlength=36)
+    entropy = -sum(p * math.log(p) for p in counts / counts.sum() if p)
+    assert TEXT.blind.loss == pytest.approx(entropy, abs=0.25)
+    assert abs(TEXT.blind.accuracy - counts.max() / counts.sum()) < 4 * math.sqrt(0.16 / 155)
+    recall = tasks.recall(num_train=4000, num_test=600)
+    assert recall.blind.loss == pytest.approx(math.log(8), abs=0.01)
+    assert abs(recall.blind.accuracy - 1 / 8) < 4 * math.sqrt(1 / 8 * 7 / 8 / 4800)
+
+
+def test_a_text_that_leaves_nothing_to_learn_from_is_refused():
+    with pytest.raises(ValueError, match="held_out: expected a part of 618 pieces"):
+        tasks.fill_in(moby_dick.sample(), held_out=0.5)
+    with pytest.raises(ValueError, match="held_out: expected a part of 2 pieces"):
+        tasks.fill_in("x" * 70)

@@ -21,7 +21,3 @@ def test_rows_are_images_in_reading_order_with_their_labels():
         np.testing.assert_array_equal((loaded.patterns[k].reshape(loaded.shape) + 1) * 8, bundled.images[k])
     np.testing.assert_array_equal(loaded.labels, bundled.target)
     assert np.bincount(loaded.labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
-
-
-def test_no_two_patterns_are_equal_so_that_each_can_be_recalled():
-    assert len(np.unique(digits.load().patterns, axis=0)) == 1797

@@ -43,10 +43,6 @@ def test_the_sample_has_every_digit_in_bytes_and_reading_order():
     assert margin.mean() < images.train[:, 10:18, 10:18].mean() / 50
 
 
-def test_the_sample_is_small_enough_to_be_committed():
-    assert sum((SAMPLES / f"{known.name}.gz").read_bytes().__len__() for known in mnist._SAMPLE) < 200_000
-
-
 def test_files_are_read_plain_and_compressed_and_by_the_environment(folder, monkeypatch):
     assert same(mnist.load(folder), mnist.sample())
     shutil.move(folder / mnist._SAMPLE[0].name, folder / "aside")
@@ -59,37 +55,11 @@ def test_files_are_read_plain_and_compressed_and_by_the_environment(folder, monk
     assert same(mnist.load(), mnist.sample())
 
 
-def test_a_damaged_file_is_refused_by_name(folder):
-    path = folder / mnist._SAMPLE[2].name
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="t10k-images-idx3-ubyte: expected 78416 bytes, got 78316: it is cut short"):
-        mnist.load(folder)
-
-
 def test_nothing_is_downloaded_unasked(monkeypatch):
     monkeypatch.delenv(files.ENVIRONMENT, raising=False)
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", None)
     with pytest.raises(FileNotFoundError, match="got neither"):
         mnist.load()
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b"", "begins with b''"),
-        (bytes([0, 0, 8]), "begins with"),
-        (bytes([0, 0, 13, 1, 0, 0, 0, 1, 5]), "unsigned bytes"),
-        (bytes([0, 0, 8, 1, 0, 0, 0, 2, 5]), r"expected 2 elements of shape \(2,\), got 1"),
-    ],
-)
-def test_what_is_no_idx_file_of_bytes_is_refused(data, words):
-    with pytest.raises(ValueError, match=words):
-        mnist._parsed(data, "file")
-
-
-def test_an_array_survives_the_format():
-    array = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
-    assert np.array_equal(mnist._parsed(mnist._formatted(array), "file"), array)
 
 
 def test_images_of_openml_are_compared_with_the_same_checksums(folder, monkeypatch):

@@ -44,21 +44,11 @@ def test_a_missing_and_another_text_are_refused(folder):
         moby_dick.load()
 
 
-def test_the_alphabet_has_36_different_characters():
-    assert len(set(moby_dick.ALPHABET)) == len(moby_dick.ALPHABET) == 36
-
-
 def test_an_encoded_text_reads_as_before_but_for_case_accents_marks_and_spaces():
     text = "Tahiti’s  “Queequeg”—\n  the café [1851], (the end)…"
-    assert moby_dick.decode(moby_dick.encode(text)) == 'tahiti\'s "queequeg"- the cafe , the end ...'
-
-
-def test_encoding_changes_nothing_the_second_time():
-    characters = moby_dick.encode(moby_dick.sample())
-    assert np.array_equal(moby_dick.encode(moby_dick.decode(characters)), characters)
-    # No two spaces stand side by side, and every letter of the alphabet occurs.
-    assert not ((characters[1:] == 0) & (characters[:-1] == 0)).any()
-    assert set(range(27)) <= set(characters.tolist())
+    read = "".join(moby_dick.ALPHABET[k] for k in moby_dick.encode(text))
+    assert read == 'tahiti\'s "queequeg"- the cafe , the end ...'
+    assert np.array_equal(moby_dick.encode(read), moby_dick.encode(text))
 
 
 @pytest.mark.skipif(not REAL, reason=f"{files.ENVIRONMENT} is not set")

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.vector import fidelity
 from experiments.vector.fidelity import Case
-from spinbook import sphere
+from spinbook import records, sphere
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 from tests.experiments.vector import test_calibration
@@ -33,20 +33,6 @@ def test_conditional_means_of_spins_without_couplings_are_the_response_and_do_no
     assert np.abs(np.asarray(halves.means) - np.asarray(sphere.magnetization(x, beta=1.3))).max() < 1e-5
 
 
-def test_flat_couplings_have_the_shared_mode_of_the_formula():
-    N, D, beta = 6, 12, 1.5
-    m = np.full((N, D), 0.3)
-    J = np.full((N, N), 1 / N)
-    chi, r, q = mean_field.collective_mode(J, m, beta=beta)
-    variance = (sphere.squared_radius(D) - D * 0.09) / D
-    assert chi == pytest.approx(beta * variance)
-    assert q == pytest.approx(1.0)
-    D_il, C = fidelity._closed(J, m, beta)
-    uniform = np.full(N, N**-0.5)
-    assert uniform @ C @ uniform == pytest.approx(D * variance * (1 + r))
-    assert D_il == pytest.approx(np.full((N, N), chi * D * variance * (1 + r) / N))
-
-
 def test_spread_means_are_shorter_than_naive_ones_by_the_first_order_of_the_spread():
     # A weak coupling: f(s + e) = f(s) + f'(s) e with e the squared length that the fluctuations add.
     case = Case("rows", 1.0, 1.0, False, 12, 32, 0)
@@ -62,35 +48,12 @@ def test_spread_means_are_shorter_than_naive_ones_by_the_first_order_of_the_spre
     assert np.linalg.norm(found - naive - expected) < 0.02 * np.linalg.norm(expected)
 
 
-def test_twins_find_each_other_by_address_and_nothing_else():
-    x, partner = map(np.asarray, fidelity.twins(jax.random.key(3), 10, 16))
-    assert np.array_equal(partner[partner], np.arange(10))
-    assert (partner != np.arange(10)).all()
-    swapped = np.concatenate([x[:, 4:8], x[:, :4]], axis=1)
-    assert np.array_equal(swapped, x[partner][:, :8])
-    assert not np.isclose(x[:, 8:], x[partner][:, 8:]).any()
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_rows_of_a_case_sum_to_one_and_see_only_what_they_may(causal):
     J, x = fidelity.system(Case("rows", 1.0, 4.0, causal, 8, 16, 1, field=0.25))
     assert J.sum(axis=1) == pytest.approx(np.ones(8))
     assert (J[np.triu_indices(8, 1)].max() == 0) == causal
     assert np.linalg.norm(x, axis=1) == pytest.approx(np.full(8, 0.25 * sphere.radius(16)))
-
-
-@pytest.mark.slow
-def test_a_warm_case_is_that_of_the_naive_equation_and_not_that_of_spins_alone():
-    # What naive leaves out of the effect of the couplings is of order beta^2 R^2 = 0.03 of it, in squares 0.001.
-    case = Case("rows", 0.1, 1.0, False, 6, 8, 0, replicas=512, steps=130)
-    found = fidelity.measure(case)
-    squared = dict(zip(fidelity.THEORIES, found["squared"], strict=True))
-    assert np.shape(found["by_row"]) == (len(fidelity.BY_ROW), 6)
-    assert found["n_eff"] == pytest.approx(1 / (fidelity.system(case)[0] ** 2).sum(axis=1))
-    for theory, ratio in {"naive": 0.0, "phi(x)": 1.0}.items():
-        value, error = squared[theory]
-        assert error < 0.05
-        assert abs(value - ratio) < 0.001 + 5 * error
 
 
 def test_a_shared_mode_that_does_not_die_out_has_no_feedback():
@@ -113,12 +76,9 @@ def test_spins_without_a_field_begin_along_the_common_direction():
     assert np.abs(np.asarray(halves.means)[:, :, 1] - expected).max() < 1e-5
 
 
-def test_replicas_that_groups_do_not_share_and_a_site_without_a_twin_are_refused():
-    sizes = {"beta": 1.0, "replicas": 12, "steps": 1, "transient": 0}
+def test_replicas_that_groups_do_not_share_are_refused():
     with pytest.raises(ValueError, match="replicas: expected a multiple of 8, the number of groups, got 12"):
-        fidelity.sampled(jax.random.key(0), np.eye(2), np.ones((2, 4)), **sizes)
-    with pytest.raises(ValueError, match="num_sites: expected an even number, every site having a twin, got 5"):
-        fidelity.twins(jax.random.key(0), 5, 8)
+        fidelity.sampled(jax.random.key(0), np.eye(2), np.ones((2, 4)), beta=1.0, replicas=12, steps=1, transient=0)
 
 
 def test_recorded_halves_forget_where_they_began():
@@ -128,14 +88,26 @@ def test_recorded_halves_forget_where_they_began():
     assert max(value for case, value in found if case.field < 1 and case.beta == 4) > 2
 
 
-def test_a_case_of_the_record_is_measured_again():
-    record = fidelity.record()
-    k = next(k for k, (case, _) in enumerate(record) if case.kind == "collective")
-    (case, recorded), (_, other) = record[k : k + 2]
-    found = fidelity.measure(case)
-    error = np.maximum(recorded["delayed"][:, 1], 1e-6)
+def test_a_case_of_the_record_is_sampled_again():
+    case, recorded = next(row for row in fidelity.record() if row[0].kind == "collective")
+    key = jax.random.key(sum(ord(c) * 31**k for k, c in enumerate(repr(case))) % 2**31)
+    sizes = {"beta": case.beta, "replicas": case.replicas, "steps": case.steps, "transient": 30}
+    with enable_x64(True):
+        J, x = fidelity.system(case)
+        m = fidelity.steady_means(J, x, case.beta, fidelity.STEPS["naive"])
+        theory = fidelity.independent_correlations(J, m, case.beta)
+        delayed = np.asarray(fidelity.sampled(key, J, x, delayed=True, **sizes).delayed, float)
+        mode = mean_field.collective_mode(J, m, beta=case.beta)
     # The same random numbers give the same values, but where rounding sends a draw another way.
-    assert np.nanmax(np.abs(found["delayed"][:, 0] - recorded["delayed"][:, 0]) / error) < 6
-    # With the digits that are recorded; the next case has other couplings.
-    off, apart = (np.abs(a["mode"] - recorded["mode"]).max() for a in (found, other))
-    assert off < 1e-3 < apart
+    value, error = recorded["delayed"][0]
+    assert abs(fidelity.jackknife(fidelity.squared_error(theory), delayed)[0] - value) < 6 * error
+    assert np.array(mode) == pytest.approx(recorded["mode"], abs=1e-3)
+
+
+def test_the_rows_of_attention_are_those_of_the_record():
+    table = records.table("attention-rows")
+    found = [row for case, row in fidelity.record() if case.kind == "rows" and case.field == 1]
+    assert table.n_eff.to_numpy() == pytest.approx(np.concatenate([row["n_eff"] for row in found]), rel=0.01)
+    for k, name in enumerate(("naive", "tap", "spread")):
+        errors = np.sqrt(np.maximum(np.concatenate([row["by_row"][k] for row in found]), 0))
+        assert table[name].to_numpy() == pytest.approx(errors, rel=0.06, nan_ok=True)

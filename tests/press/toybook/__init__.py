@@ -214,6 +214,7 @@ ax.plot(x, slope, label="slope");
     "src/walks/unrelated.py": 'def three(x):\n    """x^3."""\n    return x**3\n',
     "requirements.lock": "numpy==2.0.2\n",
     "constraints.txt": "",
+    "LICENSE-CC-BY-4.0": "",
 }
 
 
