@@ -78,7 +78,7 @@ _ROUNDING = 100 * 127 * np.finfo(np.float64).eps
 
 
 def sweep(size=64, *, steps=600):
-    """The last attention of ``size`` orbits, with histogram, crossings and extrema gathered, in one thread."""
+    """The last attention of ``size`` orbits, with histogram and extrema gathered, in one thread."""
     betas = np.linspace(*CONTRACTING, size)
 
     def baseline():

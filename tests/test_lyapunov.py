@@ -56,10 +56,9 @@ def test_of_a_linear_map_they_are_the_logarithms_of_its_eigenvalues():
     np.testing.assert_allclose(found.exponents, np.log([1.5, 0.9, 0.5]), atol=1e-9)
 
 
-@pytest.mark.parametrize("every", [1, 3])
-def test_a_batch_is_its_orbits(every):
+def test_a_batch_is_its_orbits():
     starts, parameters = np.array([[0.1, 0.1], [0.2, 0.0]])[:, None], np.array([0.3, 1.0, 1.2])
-    options = {"steps": 200, "transient": 100, "orthonormalise_every": every}
+    options = {"steps": 200, "transient": 100}
     together = exponents(henon, starts, parameters, **options)
     assert together.exponents.shape == (2, 3, 2)
     assert together.blocks.shape == (2, 3, 20, 2)
@@ -68,12 +67,6 @@ def test_a_batch_is_its_orbits(every):
             alone = exponents(henon, starts[i, 0], parameters[j], **options)
             np.testing.assert_allclose(together.exponents[i, j], alone.exponents, rtol=1e-9)
             np.testing.assert_allclose(together.end[i, j], alone.end, rtol=1e-9)
-
-
-def test_a_block_grows_as_much_however_often_tangents_are_orthonormalised():
-    options = {"steps": 200, "transient": 100}
-    often, seldom = (exponents(henon, [0.1, 0.1], 1.4, orthonormalise_every=k, **options) for k in (1, 3))
-    np.testing.assert_allclose(seldom.blocks, often.blocks, atol=1e-9)
 
 
 def test_parameters_may_be_named():

@@ -109,7 +109,7 @@ def _components(rows: Array) -> Array:
 
 
 def rows(spins: Array, fields: Array, axes: int) -> tuple[Array, Array]:
-    """The replicas in one axis, with the fields of each, or those of all; a state has so many axes."""
+    """The replicas in one axis, with the fields of each, or those of all; ``axes`` is that of one state."""
     flat = spins.reshape(-1, *spins.shape[-axes:])
     return flat, fields if fields.ndim <= axes else jnp.broadcast_to(fields, spins.shape).reshape(flat.shape)
 

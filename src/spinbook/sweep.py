@@ -10,21 +10,14 @@ import contextlib
 import hashlib
 import io
 import json
-import multiprocessing
 import os
-import pickle
 import queue
 import secrets
-import signal
-import sys
 import threading
 import traceback
-import zipfile
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from functools import partial
-from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 from typing import Any
 
@@ -34,70 +27,32 @@ from tqdm.auto import tqdm
 
 from spinbook.precision import enable_x64
 
-__all__ = ["FailedTasks", "Processes", "code_version", "fingerprint", "iterate", "read", "run", "write"]
+__all__ = ["FailedTasks", "fingerprint", "iterate", "run"]
 
 Result = dict[str, np.ndarray]
 
 
 class FailedTasks(ExceptionGroup[Exception]):
-    """Some tasks of a sweep failed, after all others were done: ``failures``, by number of the task."""
-
-    failures: dict[int, Exception]
+    """Some tasks of a sweep failed, after all others were done; the message says which, and why."""
 
 
-class Processes(ProcessPoolExecutor):
-    """Worker processes, by default as many as processors, that end with this process even if it is killed.
-
-    They are started afresh ("spawn"), so take functions of a module, and ``if __name__ == "__main__":`` in a script.
-    """
-
-    def __init__(self, num_processes: int | None = None) -> None:
-        super().__init__(num_processes, multiprocessing.get_context("spawn"), _begin_worker)
-
-
-def _begin_worker() -> None:
-    # Ctrl-C reaches all processes of a terminal; the first of them decides what to do about it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if parent := multiprocessing.parent_process():
-        threading.Thread(target=lambda: (wait_for_end([parent.sentinel]), os._exit(1)), daemon=True).start()
-
-
-def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """The arrays as a file that ``numpy.load`` reads, whole or not at all: it gets its name when it is on the disk."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, array in arrays.items():
-            # Without a date, so that equal results are equal files.
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-        archive.comment = bytes(64)
-    body = buffer.getvalue()[:-64]
-    _write(path, body + _seal(body))
-
-
-def _seal(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()
-
-
-def _write(path: Path, data: Any) -> None:
     unfinished = path.with_name(f".unfinished-{secrets.token_hex(8)}")
+    with unfinished.open("xb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+
+
+def _read(path: Path) -> Result | None:
+    """The arrays of a file; None if it is missing or damaged, which the checksums of the archive show."""
     try:
-        with unfinished.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def read(path: Path) -> Result | None:
-    """The arrays of a file; None if it is missing or damaged: the comment of the archive is a SHA-256 of the rest."""
-    data = path.read_bytes() if path.is_file() else b""
-    if not data or _seal(data[:-64]) != data[-64:]:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+            return dict(arrays)
+    except Exception:
         return None
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
 
 
 def _open(folder: Path, identity: str, tasks: list[Any]) -> None:
@@ -109,37 +64,29 @@ def _open(folder: Path, identity: str, tasks: list[Any]) -> None:
     with contextlib.suppress(TypeError):
         described["tasks"] = fingerprint(tasks)
     folder.mkdir(parents=True, exist_ok=True)
-    path, expected = folder / "sweep.json", json.dumps(described)
-    if not path.exists() and not any(folder.glob("task-*.npz")):
-        _write(path, expected.encode())
-    there = path.read_text(encoding="utf-8") if path.exists() else "results that nothing describes"
+    path, expected = folder / "sweep.npz", json.dumps(described)
+    if not any(folder.glob("*.npz")):
+        _write(path, {"sweep": np.array(expected)})
+    there = str((_read(path) or {}).get("sweep", "results that nothing describes"))
     if there != expected:
         raise ValueError(f"folder: expected an empty one or one with this very sweep, got {there[:200]} in {folder}")
 
 
-def _compute(function: Callable[[Any], Any], double: bool, task: Any, path: Path | None) -> Result | BaseException:
+def _compute(function: Callable[[Any], Any], double: bool, task: Any, path: Path | None) -> Result | Exception:
     """The result of a task, where the worker is, in the caller's precision, which other threads do not share."""
     try:
         # Only where they differ: entering the context makes JAX compile anew.
         with contextlib.nullcontext() if double == _in_double_precision() else enable_x64(double):
             result = {str(name): np.array(value, order="C") for name, value in dict(function(task)).items()}
-        for name, array in result.items():
-            # Of dtypes of other libraries, such as bfloat16, a file keeps the bytes alone.
-            if array.dtype.hasobject or np.dtype(np.lib.format.dtype_to_descr(array.dtype)) != array.dtype:
-                raise TypeError(f"result {name!r}: expected numbers or text of NumPy, got dtype {array.dtype}")
-    except BaseException as error:
-        trace, sent = "".join(traceback.format_exception(error)), error.with_traceback(None)
-        try:
-            pickle.loads(pickle.dumps(sent))
-        except Exception:
-            # One that cannot be read at the other end would take the executor with it.
-            sent = RuntimeError(f"{type(error).__name__}: {error}")
-        sent.add_note(trace)
-        return sent
+    except Exception as error:
+        # In words: an exception that cannot be read at the other end would take the executor with it.
+        told = RuntimeError(f"{type(error).__name__}: {error}")
+        told.add_note("".join(traceback.format_exception(error)))
+        return told
     if path is not None:
         # A worker that does not see the folder sends its result to the process that does.
         with contextlib.suppress(OSError):
-            write(path, result)
+            _write(path, result)
     return result
 
 
@@ -147,9 +94,9 @@ def _in_double_precision() -> bool:
     return bool(jax.dtypes.canonicalize_dtype(float) == np.float64)
 
 
-def _compute_within(seconds: float, *arguments: Any) -> Result | BaseException:
+def _compute_within(seconds: float, *arguments: Any) -> Result | Exception:
     """The same in a thread that is left behind when the time is up: a thread cannot be ended."""
-    box: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+    box: queue.SimpleQueue[Result | Exception] = queue.SimpleQueue()
     threading.Thread(target=lambda: box.put(_compute(*arguments)), daemon=True).start()
     try:
         return box.get(timeout=seconds)
@@ -171,20 +118,19 @@ def iterate(
 ) -> Iterator[tuple[int, Result]]:
     """(k, function(tasks[k])) for all k, in the order in which they are ready, as NumPy arrays by name.
 
-    ``executor``: any of ``concurrent.futures``, such as ``Processes`` or ``get_executor()`` of a client of Dask. A pool
-    that forks raises ``ValueError``: its processes would wait for ever for the threads of JAX. Without one,
-    ``num_threads`` threads, by default as many as processors, begin tasks as the results before them are read. What a
-    function draws at random should follow from its task: then every executor gives the same bits.
+    ``executor``: any of ``concurrent.futures``, such as ``get_executor()`` of a client of Dask, or a pool of processes
+    that are spawned: in one that forks, JAX would wait for ever for its threads. Without one, ``num_threads`` threads,
+    by default as many as processors. What a function draws at random should follow from its task: then every executor
+    gives the same bits.
 
     ``folder``: where each result is kept, in a file of its own, by the worker if it sees the folder, otherwise when the
     result arrives. Results that are there come first and are not computed again; a damaged one is. ``identity`` says
-    which sweep this is, with all that the function depends on beside its task. A folder with another identity or other
-    tasks raises ``ValueError``.
+    which sweep this is, with all that the function depends on beside its task. Raises ``ValueError`` for a folder with
+    another identity or other tasks.
 
     A task that raises or takes longer than ``time_limit`` seconds stops no other: at the end ``FailedTasks`` names all
-    that failed. A task out of time is left behind, and should release the interpreter now and then. If the executor
-    breaks, what it has not given back counts as failed. Ctrl-C, ``SystemExit`` and closing the iterator
-    stop the sweep once the running tasks are through, which are kept. ``progress``: show a bar with this ``label``.
+    that failed. Ctrl-C, ``SystemExit`` and closing the iterator stop the sweep once the running tasks are through,
+    which are kept. ``progress``: show a bar with this ``label``.
 
     >>> squares = iterate(lambda x: {"square": np.square(x)}, [1.0, 2.0, 3.0])
     >>> sorted((k, float(result["square"])) for k, result in squares)
@@ -192,8 +138,7 @@ def iterate(
     """
     context = getattr(executor, "_mp_context", None)
     if context is not None and context.get_start_method() == "fork":
-        expected = "executor: expected processes that are spawned, as by sweep.Processes()"
-        raise ValueError(f"{expected}, got a pool that forks, in which the threads of JAX would be waited for for ever")
+        raise ValueError("executor: expected processes that are spawned (mp_context), got a pool that forks")
     tasks = list(tasks)
     paths: list[Path | None] = [None] * len(tasks)
     if folder is not None:
@@ -210,44 +155,40 @@ def _results(
     calls: list[partial[Any]], paths: list[Path | None], executor: Executor | None, threads: int, bar: tqdm[Any]
 ) -> Iterator[tuple[int, Result]]:
     running: dict[Future[Any], int] = {}
+    missing: list[int] = []
     failures: dict[int, Exception] = {}
-    arrived: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
-    missing: deque[int] = deque()
 
-    def kept(k: int, future: Future[Any]) -> Result:
+    def kept(future: Future[Any], k: int) -> Result:
         outcome, path = future.result(), paths[k]
-        if isinstance(outcome, BaseException):
+        if isinstance(outcome, Exception):
             raise outcome
         if path is not None and not path.exists():
-            write(path, outcome)
+            _write(path, outcome)
         return outcome
 
     with contextlib.closing(bar), contextlib.ExitStack() as stack:
         for k, path in enumerate(paths):
-            result = None if path is None else read(path)
+            result = None if path is None else _read(path)
             if result is None:
                 missing.append(k)
             else:
                 bar.update()
                 yield k, result
         pool = executor or stack.enter_context(ThreadPoolExecutor(threads))
-        # Our own threads begin no more than whoever reads the results keeps up with: else all would wait in memory.
-        most = len(missing) if executor else 4 * threads
         try:
-            while missing or running:
+            for k in missing:
+                if path := paths[k]:
+                    path.unlink(missing_ok=True)
                 try:
-                    while missing and len(running) < most:
-                        k = missing.popleft()
-                        if path := paths[k]:
-                            path.unlink(missing_ok=True)
-                        # As a single object: a cluster would look into arguments for futures of its own.
-                        future = pool.submit(calls[k])
-                        running[future] = k
-                        future.add_done_callback(arrived.put)
-                    future = arrived.get()
-                    k = running.pop(future)
-                    bar.update()
-                    result = kept(k, future)
+                    # As a single object: a cluster would look into arguments for futures of its own.
+                    running[pool.submit(calls[k])] = k
+                except Exception as error:
+                    failures[k] = error
+            for future in as_completed(running):
+                k = running.pop(future)
+                bar.update()
+                try:
+                    result = kept(future, k)
                 except Exception as error:
                     failures[k] = error
                 else:
@@ -258,14 +199,12 @@ def _results(
             wait(through)
             for future, k in through.items():
                 with contextlib.suppress(BaseException):
-                    kept(k, future)
+                    kept(future, k)
     if failures:
-        said = [f"task {k}: {type(e).__name__}: {e}".partition("\n")[0][:200] for k, e in sorted(failures.items())]
+        said = [f"task {k}: {error}".partition("\n")[0][:200] for k, error in sorted(failures.items())]
         said[10:] = [f"and {len(said) - 10} more"] if len(said) > 10 else []
         message = f"{len(failures)} of {len(calls)} tasks failed, the others are done; {'; '.join(said)}"
-        group = FailedTasks(message, [failures[k] for k in sorted(failures)])
-        group.failures = failures
-        raise group
+        raise FailedTasks(message, list(failures.values()))
 
 
 def run(function: Callable[[Any], Mapping[str, Any]], tasks: Iterable[Any], **options: Any) -> list[Result]:
@@ -292,13 +231,3 @@ def fingerprint(*values: Any) -> str:
         return {"array": [array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).hexdigest()]}
 
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=described).encode()).hexdigest()
-
-
-def code_version(function: Callable[..., Any]) -> str:
-    """SHA-256 of all sources of the package that a function is part of, and of this one, for an ``identity``."""
-    digest = hashlib.sha256()
-    for name in sorted({__name__.partition(".")[0], function.__module__.partition(".")[0]}):
-        folders = getattr(sys.modules[name], "__path__", ())
-        for path in sorted(path for folder in folders for path in Path(folder).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

@@ -61,7 +61,7 @@ def test_given_couplings_are_the_couplings_used(make_vectors):
     module = attention.AdaptiveTAPAttention(4, 3, J.numpy())
     assert module.couplings.dtype == torch.float64
     assert torch.equal(module.coupling_tensor().detach(), J)
-    np.testing.assert_allclose(module(X).detach(), vector.mean_response(J, X), atol=ROUNDING)
+    np.testing.assert_allclose(module(X).detach(), vector.solve_gaussian(J, X).magnetizations, atol=ROUNDING)
     found = module.solve(X)
     np.testing.assert_allclose(found.cavity_variances.detach(), vector.solve_gaussian(J, X).cavity_variances)
 
@@ -102,15 +102,6 @@ def test_training_cannot_leave_the_domain_that_literal_couplings_leave():
     assert np.isfinite(losses).all()
 
 
-@pytest.mark.slow
-def test_eight_seeds_of_hundreds_of_updates_learn_without_a_failure():
-    for seed in range(8):
-        module = attention.AdaptiveTAPAttention(16, 8, generator=torch.Generator().manual_seed(seed))
-        losses = trained(module, 3e-2, 300, seed)
-        assert np.mean(losses[-20:]) < losses[0]
-        assert float(torch.linalg.eigvalsh(dense(module.coupling_tensor()))[-1]) < 0.95 + 1e-5
-
-
 @pytest.mark.parametrize("strength", [0.5, 0.97])
 def test_given_couplings_are_represented_exactly_and_survive_saving(make_vectors, strength):
     J, X = make_vectors(4, 3, 0.5, seed=1)
@@ -124,15 +115,6 @@ def test_given_couplings_are_represented_exactly_and_survive_saving(make_vectors
     copy = attention.AdaptiveTAPAttention(4, 3).double()
     copy.load_state_dict(module.state_dict())
     assert torch.equal(copy(X), module(X))
-
-
-def test_naive_mean_field_module_is_a_linear_solve_with_any_couplings():
-    module = seeded(attention.MeanFieldAttention, 5, 3, correction=attention.NoCorrection())
-    J = dense(module.coupling_tensor())
-    assert (J - J.T).abs().max() > 0.1
-    x = fields(4, 5, 3)
-    expected = torch.linalg.solve(torch.eye(15) - J, x.flatten(1).mT).mT
-    np.testing.assert_allclose(module(x).detach().flatten(1), expected, atol=1e-11)
 
 
 def test_learned_module_solves_the_printed_equation_and_agrees_with_plain_iteration():

@@ -66,20 +66,6 @@ def test_bounded_couplings_are_themselves_inside_and_below_the_bound_outside(cov
     assert values[-1] < 0.95 + 1e-12
 
 
-def test_the_bound_is_twice_differentiable_where_it_sets_in():
-    J, bound, step = hollow(), couplings.Bounded(), 1e-3
-
-    def strength(s):
-        return largest(bound(s * J))
-
-    below, at, above = (np.array([strength(s + k * step) for k in (-1, 0, 1)]) for s in (0.9 - step, 0.9, 0.9 + step))
-    slopes = [(part[2] - part[0]) / (2 * step) for part in (below, at, above)]
-    curvatures = [(part[2] - 2 * part[1] + part[0]) / step**2 for part in (below, at, above)]
-    # The next order of c lambda is -(3/2) u^2 / w: continuous, and 1200 times the distance.
-    assert slopes == pytest.approx([1, 1, 1], abs=1200 * (2 * step) ** 2)
-    assert curvatures == pytest.approx([0, 0, 0], abs=1200 * 2 * step + 1e-6)
-
-
 def test_gradients_of_bounded_couplings_are_right_on_both_sides():
     bound = couplings.Bounded(torch.diag(torch.tensor([0.5, 2.0], dtype=torch.float64)))
     for strength in (0.3, 2.0):

@@ -24,14 +24,6 @@ def test_linear_map_is_solved_as_by_elimination():
     np.testing.assert_allclose(found.residual, (found.value @ W.T + x - found.value).abs().amax(-1), atol=1e-15)
 
 
-def test_acceleration_of_a_linear_map_ends_after_as_many_steps_as_it_has_dimensions():
-    W, x = contraction(4, radius=1.3), torch.rand(3, 4, dtype=torch.float64)
-    found = implicit.solve(lambda y: y @ W.T + x, torch.zeros(3, 4, dtype=torch.float64), tol=1e-9)
-    # Krylov: four differences span the space, and one step more lands on the solution.
-    assert int(found.num_steps.max()) <= 6
-    assert bool(found.converged.all())
-
-
 def test_gradients_are_those_of_the_unrolled_iteration():
     W, x = contraction(5), torch.rand(3, 5, dtype=torch.float64)
     gradients = []
@@ -127,33 +119,6 @@ def test_one_update_more_is_taken_with_a_gradient_alone_and_its_adjoint_is_that_
         jacobian = torch.func.jacrev(lambda z, k=example: torch.tanh(z @ W.T + x[k]))(y)
         g = torch.linalg.solve((torch.eye(5) - jacobian).mT, torch.ones(5, dtype=torch.float64))
         np.testing.assert_allclose(gradient[example], (1 - y**2) * g, rtol=1e-9)
-
-
-def test_examples_stop_one_by_one_and_do_not_feel_each_other():
-    W = contraction(4)
-    x = torch.tensor([[1e-14], [1.0], [50.0]], dtype=torch.float64) * torch.ones(4, dtype=torch.float64)
-    seen = []
-
-    def step(y, x):
-        seen.append(y.detach().clone())
-        return torch.tanh(y @ W.T) + x
-
-    tol = 1e-10
-    together = implicit.solve(lambda y: step(y, x), torch.zeros_like(x), tol=tol)
-    states = torch.stack(seen)
-    wrong = (torch.tanh(states @ W.T) + x - states).abs().amax(-1)
-    # What was solved is not moved again, while the others go on. How many steps each takes is a matter of rounding.
-    firsts = [int((wrong[:, k] <= tol).nonzero()[0, 0]) for k in range(3)]
-    assert firsts[0] < firsts[1]
-    for k, first in enumerate(firsts):
-        assert torch.equal(states[first:, k], states[first, k].expand_as(states[first:, k]))
-    for k in range(3):
-        alone = implicit.solve(lambda y, k=k: step(y, x[k : k + 1]), torch.zeros_like(x[k : k + 1]), tol=tol)
-        assert bool(alone.converged)
-        # |y - y*| <= |(1 - J)^-1| residual, J the Jacobian at the solution; both may be off by that.
-        jacobian = (1 - torch.tanh(alone.value[0] @ W.T) ** 2)[:, None] * W
-        factor = float(torch.linalg.matrix_norm(torch.linalg.inv(torch.eye(4) - jacobian), torch.inf))
-        np.testing.assert_allclose(together.value[k], alone.value[0], atol=2 * factor * tol)
 
 
 def test_divergence_is_reported_and_its_neighbours_are_not_harmed():

@@ -13,6 +13,13 @@ MARKUP = live.markup(beta=BETA, query=QUERY.tolist())
 PATTERNS = np.array(json.loads(MARKUP.partition(">")[2].partition("<")[0])["patterns"])
 
 
+def followed(query, patterns, beta, steps):
+    path = [query]
+    for _ in range(steps):
+        path.append(np.asarray(rbm.retrieve(path[-1], patterns, beta=beta)))
+    return path
+
+
 def opens():
     shares = np.asarray(rbm.responsibilities(QUERY, PATTERNS, beta=BETA))
     best = int(shares.argmax())
@@ -41,7 +48,7 @@ MODEL = Model(
 
 def test_the_still_picture_shows_the_query_its_step_and_its_end():
     plane, answer = live.still(beta=BETA, query=QUERY.tolist()).axes
-    path = rbm.recall.trajectory(QUERY, PATTERNS, beta=BETA, steps=500)
+    path = followed(QUERY, PATTERNS, BETA, 500)
     marks = [line.get_xydata()[0] for line in plane.lines if len(line.get_xydata()) == 1]
     np.testing.assert_allclose(marks[-3:], [path[1], path[-1], QUERY], atol=1e-6)
     assert answer.images[0].get_array().shape == (8, 8)
@@ -64,7 +71,7 @@ def test_weights_retrieval_and_rest_are_those_of_the_library(page, ask):
     for case, answer in zip(cases, found, strict=True):
         query, patterns, beta = np.array(case["query"]), np.array(case["patterns"]), float(case["beta"])
         given = {"patterns": patterns, "beta": beta}
-        path = rbm.recall.trajectory(query, **given, steps=int(answer["steps"]))
+        path = followed(query, **given, steps=int(answer["steps"]))
         assert answer["converged"]
         assert np.abs(rbm.responsibilities(query, **given) - np.array(answer["weights"], dtype=float)).max() < 1e-12
         assert np.abs(rbm.retrieve(query, **given) - np.array(answer["once"], dtype=float)).max() < 1e-12

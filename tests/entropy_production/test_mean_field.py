@@ -36,14 +36,11 @@ def test_with_heads_a_coupling_is_a_diagonal_matrix():
         for j in range(N):
             d = np.diag(np.repeat(J[:, i, j] - J[:, j, i], D // H))
             expected += beta**2 / 4 * (np.trace(d @ W[j] @ d @ V[i]) + np.trace(d @ V[j] @ d @ W[i]))
-    with pytest.warns(ep.NotSteadyWarning):
-        sigma = ep.vector_mean_field(J, now, before, beta=beta)
-    np.testing.assert_allclose(sigma, expected, rtol=1e-12)
+    np.testing.assert_allclose(ep.vector_mean_field(J, now, before, beta=beta), expected, rtol=1e-12)
     same = ep.vector_mean_field(np.stack([J[0], J[0]]), now, now, beta=beta)
     np.testing.assert_allclose(same, ep.vector_mean_field(J[0], now, now, beta=beta), rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::spinbook.entropy_production.NotSteadyWarning")
 def test_it_is_never_negative_where_the_printed_form_is():
     rng = np.random.default_rng(4)
     printed, ours = [], []
@@ -56,14 +53,6 @@ def test_it_is_never_negative_where_the_printed_form_is():
         ours.append(float(ep.vector_mean_field(J, theta, theta + rng.normal(size=theta.shape), beta=1.0)))
     assert min(ours) > 0
     assert min(printed) < 0
-
-
-def test_in_the_steady_state_it_is_the_identity_with_its_own_correlations():
-    J, (theta, _) = random_system(5, 7, seed=5)
-    D = ep.vector_delayed_correlations(J, theta, theta, beta=0.8)
-    np.testing.assert_allclose(
-        ep.vector_mean_field(J, theta, theta, beta=0.8), ep.from_delayed_correlations(J, D, beta=0.8), rtol=1e-12
-    )
 
 
 def test_weak_couplings_make_the_ising_form_exact():

@@ -86,20 +86,6 @@ def test_second_derivatives_are_good_enough_to_train_on(make_system, projected):
 # Exact results
 
 
-def test_one_spin_follows_the_closed_form_of_the_saddle():
-    for beta in (0.5, 2.0):
-        h = torch.tensor([[0.3, -0.4, 1.2]], dtype=torch.float64)
-        y = 2 * beta * 1.3
-        model = VectorSpinModel(1, 3, beta, torch.zeros(1, 1))
-        m = model.magnetizations(h)
-        np.testing.assert_allclose(m, h / 1.3 * y / (1 + np.sqrt(1 + y**2)), atol=ROUNDING)
-        assert model.saddle_point(h).num_steps == 0
-        # The published factor is beta/2 where 1/2 is right.
-        exact_m = exact.magnetizations(h.new_zeros(1, 256) + 1.3 / 16, beta=beta).norm()
-        assert m.norm() == pytest.approx(float(exact_m), abs=0.25 / 256)
-        assert abs(beta * m.norm() - exact_m) > 0.2
-
-
 SYSTEMS = {
     "one spin": ([[0.9, 0.0]], [[0.0]]),
     "two spins": ([[0.8, 0.0], [0.3, 0.6]], [[0.0, 0.3], [0.3, 0.0]]),
@@ -235,8 +221,8 @@ def total_probability(model, dim, free_energy):
     return float(np.sum(weights * np.exp(log_density + log_sphere + (dim - 1) * np.log(r))))
 
 
-@pytest.mark.parametrize("dim", [4, 16])
-def test_log_prob_is_normalised_up_to_the_error_of_the_free_energy(dim):
+def test_log_prob_is_normalised_up_to_the_error_of_the_free_energy():
+    dim = 16
     model = VectorSpinModel(1, dim, 1.2, torch.zeros(1, 1))
     exactly = total_probability(model, dim, lambda h: exact.free_energy(h, beta=1.2))
     assert exactly == pytest.approx(1, abs=1e-10)
@@ -285,18 +271,6 @@ def test_weights_of_computed_couplings_can_be_trained(attentive):
     numerical = (loss(1e-5) - loss(-2e-5)) / 2e-5
     assert slope[0, 1].item() == pytest.approx(numerical.item(), abs=1e-8)  # differences: 1e-5^2, rounding 1e-16/1e-5
     assert slope[0, 1].abs() > 1e-5
-
-
-def test_graph_is_kept_only_where_something_is_differentiated(make_system, attentive):
-    h, J, beta = variables(make_system)
-    model = VectorSpinModel(5, 7, beta, J)
-    assert not model.magnetizations_next_order(h).requires_grad
-    assert not model.field_gradient(h).requires_grad
-    model, h = attentive
-    assert model.field_gradient(h).requires_grad  # the weights
-    with torch.no_grad():
-        assert not model.field_gradient(h).requires_grad
-        np.testing.assert_allclose(model.field_gradient(h), model.field_gradient(h))
 
 
 # Shapes, types and bad input

@@ -59,16 +59,6 @@ def test_gradient_and_hessian_are_those_of_autodiff(batch, auxiliaries):
         np.testing.assert_allclose(saddle.at(t, J, G, BETAS).curvature[k], point.curvature, atol=ROUNDING)
 
 
-def test_real_part_of_phi_is_largest_at_the_saddle_along_every_imaginary_direction(make_system):
-    h, J = make_system(4, 6, seed=7, coupling=1.0)
-    G, beta = h @ h.mT, torch.tensor(1.5)
-    found = saddle.minimum(J, G, beta)
-    rng = np.random.default_rng(8)
-    for scale in (0.01, 0.3, 3.0, 100.0):
-        y = torch.tensor(rng.normal(scale=scale, size=(50, 4)))
-        assert (saddle.real_phi(torch.complex(found.t.expand(50, 4), y), J, G, beta) < found.phi).all()
-
-
 def test_spins_have_their_length_at_the_saddle(batch):
     J, G = batch
     found = saddle.minimum(J, G, BETAS)
@@ -102,18 +92,6 @@ def test_every_start_leads_to_the_same_saddle(batch):
         np.testing.assert_allclose(found.t, reference, atol=ROUNDING)
 
 
-def test_each_example_has_its_own_damping_and_stops_by_itself(batch):
-    J, G = batch
-    t0 = inside(J, seed=13, auxiliaries=5, spread=30.0)
-    # With a loose tolerance a step too many would show.
-    for tol in (1e-2, 1e-12):
-        together = saddle.minimum(J, G, BETAS, t0=t0, tol=tol)
-        for k in range(3):
-            alone = saddle.minimum(J, G[k], BETAS[k], t0=t0[k], tol=tol)
-            np.testing.assert_allclose(together.t[k], alone.t, atol=ROUNDING)
-        assert len(set(together.num_steps.tolist())) > 1
-
-
 def test_five_newton_steps_suffice_for_the_couplings_of_the_source():
     generator = torch.Generator().manual_seed(0)
     for n, d in ((7, 61), (32, 128), (64, 64)):
@@ -140,19 +118,6 @@ def test_strong_couplings_and_cold_spins_still_have_their_saddle(make_system, ki
         np.testing.assert_allclose(squares, 1, atol=1e-13 * float(found.t.max()) * float(P.max()) ** 2 + 1e-11)
 
 
-@pytest.mark.parametrize(("field", "order"), [(0.7, 2), (0.0, 3)])
-def test_start_is_wrong_at_second_order_in_the_couplings_with_fields_and_at_third_without(make_system, field, order):
-    h, J = make_system(6, 9, seed=15, coupling=1.0, field=field)
-    G, beta = h @ h.mT, torch.tensor(1.2, dtype=torch.float64)
-    scales = np.array([0.0025, 0.005, 0.01])
-    errors = []
-    for scale in scales:
-        error = saddle.start(scale * J, G, beta)[0] - saddle.minimum(scale * J, G, beta, tol=1e-15).t
-        errors.append(float(error.abs().max()))
-    # The next order is scale * J, a few hundredths, away.
-    assert np.polyfit(np.log(scales), np.log(errors), 1)[0] == pytest.approx(order, abs=0.05)
-
-
 def test_start_is_inside_for_any_couplings(make_system):
     for seed in range(20):
         h, J = make_system(9, 4, seed=seed, coupling=3.0**seed / 1e4)
@@ -172,41 +137,6 @@ def test_an_unfinished_search_says_so_and_its_residual_is_that_of_its_value(make
     last = [(a, b) for a, b in itertools.pairwise(residuals) if 1e-6 < a < 0.05]
     assert last
     assert all(b < 20 * a**2 for a, b in last)
-
-
-def _unrolled(J, G, beta, t, steps):
-    """Newton steps in the graph, with derivatives from the definition: an implicit gradient's plain alternative."""
-    n = len(J)
-    for _ in range(steps):
-        P = torch.linalg.inv(torch.diag(t.expand(n)) - J)
-        slope = beta - P.diagonal() / 2 - beta / 4 * (P @ G @ P).diagonal()
-        curvature = P * P / 2 + beta / 2 * P * (P @ G @ P)
-        if len(t) == 1:
-            slope, curvature = slope.sum()[None], curvature.sum()[None, None]
-        t = t - torch.linalg.solve(curvature, slope)
-    return t
-
-
-@pytest.mark.parametrize("auxiliaries", [1, 5])
-def test_implicit_derivatives_are_those_of_unrolled_newton_steps(make_system, auxiliaries):
-    h, J = make_system(5, 7, seed=18, coupling=0.4)
-    probe = torch.linspace(-1, 1, auxiliaries + 1, dtype=torch.float64)[1:]
-    beta = torch.tensor(1.1, dtype=torch.float64)
-    # Plain Newton steps leave V > 0 from farther away.
-    one = torch.ones(auxiliaries, dtype=torch.float64)
-    t0 = 1.02 * saddle.minimum(J, h @ h.mT, beta, t0=2 * one).t
-
-    def first_and_second(solve):
-        variables = [x.clone().requires_grad_() for x in (h, J, beta)]
-        t = solve(symmetric_traceless(variables[1]), variables[0] @ variables[0].mT, variables[2])
-        first = torch.autograd.grad((probe * t).sum(), variables, create_graph=True)
-        second = torch.autograd.grad(sum((x**2).sum() for x in first), variables)
-        return [*first, *second]
-
-    implicit = first_and_second(lambda J, G, beta: saddle.minimum(J, G, beta, t0=t0, tol=1e-14).t)
-    unrolled = first_and_second(lambda J, G, beta: _unrolled(J, G, beta, t0, 8))
-    for ours, theirs in zip(implicit, unrolled, strict=True):
-        np.testing.assert_allclose(ours.detach(), theirs.detach(), atol=1e-10)
 
 
 # Along random directions in the fast tests, entry by entry in the slow ones.

@@ -30,7 +30,7 @@ SPHERE = {
     "fields": _random(2, 4), "beta": 0.7, "magnetizations": 0.2 * _random(2, 4), "order": 1.5, "x": 2.0, "key": KEY,
 }  # fmt: skip
 RBM = {
-    "visible": np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]), "hidden": _random(2, 2), "weights": 0.5 * _random(3, 2),
+    "visible": np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]), "weights": 0.5 * _random(3, 2),
     "patterns": _random(4, 3), "queries": _random(2, 3, seed=1), "beta": 1.5, "energies": _random(8),
     "cumulant_generating_function": lambda t: t * t / 2,
 }  # fmt: skip
@@ -53,13 +53,13 @@ CORE = [
     ("vector.mean_field", "flat_tap_step message_passing_step naive_step tap_step steady_state", VECTOR),
     ("sphere", "bessel_ratio covariance field_large_d log_partition magnetization", SPHERE),
     ("sphere", "magnetization_large_d sample", SPHERE),
-    ("rbm.energies", "effective_energy joint_energy", RBM),
-    ("rbm.exact", "interaction_strength_by_order interactions", RBM),
+    ("rbm.energies", "effective_energy", RBM),
+    ("rbm.exact", "interaction_strength_by_order", RBM),
     ("rbm.mixture", "mixture_log_density mixture_weights modern_hopfield_energy posterior_mean responsibilities", RBM),
     ("rbm.mixture", "retrieve", RBM),
     ("adaptive_tap.exact", "log_partition magnetizations susceptibilities", BINARY),
     ("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", BINARY),
-    ("adaptive_tap.vector", "mean_response solve_gaussian solve", BLOCKS),
+    ("adaptive_tap.vector", "solve_gaussian solve", BLOCKS),
     ("free_energy.exact", "free_energy log_partition magnetizations", FREE),
     (
         "free_energy.model.VectorSpinModel",

@@ -12,7 +12,7 @@ from tests.policy import registry
 BATCHED = [
     ("adaptive_tap.exact", "log_partition magnetizations susceptibilities", "couplings fields beta"),
     ("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", "couplings fields"),
-    ("adaptive_tap.vector", "mean_response solve solve_gaussian", "fields"),
+    ("adaptive_tap.vector", "solve solve_gaussian", "fields"),
     ("entropy_production.relaxation", "divergence", "fields other"),
     ("free_energy.exact", "free_energy log_partition magnetizations", "couplings h beta"),
     (
@@ -21,8 +21,8 @@ BATCHED = [
         "h",
     ),
     ("ising.mean_field", "averaged_step naive_step tap_step", "magnetizations"),
-    ("rbm.energies", "effective_energy joint_energy", "visible"),
-    ("rbm.exact", "interaction_strength_by_order interactions", "energies"),
+    ("rbm.energies", "effective_energy", "visible"),
+    ("rbm.exact", "interaction_strength_by_order", "energies"),
     ("rbm.mixture", "posterior_mean responsibilities retrieve", "queries"),
     ("sphere", "covariance log_partition magnetization", "fields"),
     ("rbm.mixture", "mixture_log_density modern_hopfield_energy", "visible"),

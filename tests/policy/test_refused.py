@@ -14,8 +14,7 @@ from spinbook.free_energy import QueryKeyCouplings, VectorSpinAttention, VectorS
 from spinbook.ising import exact, stochastic
 from spinbook.ising import sherrington_kirkpatrick as sk
 from spinbook.rbm import cumulant_generating_functions as K
-from spinbook.rbm import effective_energy, joint_energy
-from spinbook.rbm.visible_terms import linear
+from spinbook.rbm import effective_energy
 from spinbook.spin_transformer import SpinTransformer, SpinTransformerModule, State
 from spinbook.vector import mean_field
 
@@ -60,8 +59,6 @@ CASES = [
     ("t", lambda: effective_energy(ONE, W, K.exponential())),
     ("rate", lambda: effective_energy(ONE, W, K.poisson([1.0, 2.0]))),
     ("cumulant_generating_function", lambda: effective_energy(ONE, W, jnp.sum)),
-    ("bias", lambda: effective_energy(ONE, W, K.gaussian, linear([1.0, 2.0]))),
-    ("hidden_term", lambda: joint_energy(ONE, np.ones(3), W, None, lambda h: h[:2])),
     ("num_spins", lambda: exact.states(15)),
     ("fields", lambda: stochastic.step(KEY, TWO[:, :2], np.zeros((2, 2)), np.zeros((3, 2)), beta=1.0)),
     ("coupling_mean", lambda: sk.critical_beta(field_width=1.0, coupling_mean=1.0, coupling_std=0.1)),
@@ -75,7 +72,6 @@ CASES = [
     ("token", lambda: sa.token_window(PAPER, [1, 2, 1])),
     ("num_spins", lambda: sa.sample_finite(KEY, PAPER, beta=1.0, num_spins=2, steps=2)),
     ("beta", lambda: sa.lyapunov_exponents(PAPER, beta=0.0, steps=40, transient=8)),
-    ("exponents", lambda: sa.kaplan_yorke_dimension([0.5, -0.1])),
     ("f", lambda: fixed_point.solve(lambda y: y[:1], np.zeros(2))),
     ("f", lambda: lyapunov.exponents(lambda x, p: x[:1], (0.1, 0.1), 1.0, steps=100, transient=0)),
     ("num_heads", lambda: _module(16, 3)),

@@ -1,4 +1,4 @@
-"""Closed forms of K(t): limits, stability and domain. Their values are compared with sums in test_hidden_sum."""
+"""Closed forms of K(t): sums over the states of the hidden unit, limits, stability and domain."""
 
 import math
 from decimal import Decimal, localcontext
@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.special import gammaln, logsumexp
 
 from spinbook.rbm import cumulant_generating_functions as K
 
@@ -26,6 +28,23 @@ def test_every_function_vanishes_at_zero_and_is_convex(prior):
     assert float(prior(0.0)) == 0
     values = np.asarray(prior(np.linspace(-1.9, 1.9, 39)))
     assert np.all(np.diff(values, 2) >= -1e-15)
+
+
+@pytest.mark.parametrize("rate", [0.2, 1.0, 2.5])
+def test_poisson_is_the_logarithm_of_the_sum_over_the_counts(rate):
+    t, h = np.linspace(-20, 3, 24), np.arange(400.0)
+    summed = logsumexp(np.multiply.outer(t + math.log(rate), h) - gammaln(h + 1), axis=-1) - rate
+    np.testing.assert_allclose(K.poisson(rate)(t), summed, rtol=1e-13, atol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.2, 1.0, 10.0])
+def test_exponential_and_laplace_are_logarithms_of_integrals(rate):
+    def half(t):
+        return quad(lambda h: rate * np.exp((t - rate) * h), 0, np.inf, epsabs=0, epsrel=1e-12)[0]
+
+    for t in rate * np.array([-0.9, -0.3, 0.5, 0.95]):
+        assert float(K.exponential(rate)(t)) == pytest.approx(math.log(half(t)), abs=1e-10)
+        assert float(K.laplace(1 / rate)(t)) == pytest.approx(math.log((half(t) + half(-t)) / 2), abs=1e-10)
 
 
 @pytest.mark.parametrize("p", [1e-9, 0.3, 0.5, 1 - 1e-9])
@@ -49,16 +68,10 @@ def test_derivative_is_finite_far_out_and_continuous_at_zero(prior):
         assert np.isfinite(grad(-800.0))
 
 
-def test_bernoulli_tilts_from_the_mean_of_the_prior_to_certainty():
-    grad = jax.vmap(jax.grad(K.bernoulli(0.3)))
-    np.testing.assert_allclose(grad(jnp.array([-800.0, 0.0, 800.0])), [0.0, 0.3, 1.0], atol=1e-15)
-
-
-def test_outside_of_its_domain_a_traced_function_is_infinite():
+def test_outside_of_its_domain_a_traced_function_is_infinite_and_its_slope_is_not():
     for prior, t, inside in (
         (K.laplace(2.0), [-0.5, 0.2, 0.7], [False, True, False]),
         (K.exponential(2.0), [-9.0, 2.0, 2.1], [True, False, False]),
     ):
         assert np.isposinf(jax.jit(prior)(jnp.array(t))).tolist() == [not i for i in inside]
-        gradient = jax.jit(jax.vmap(jax.grad(prior)))(jnp.array(t))
-        assert np.all(np.isfinite(gradient))
+        assert np.all(np.isfinite(jax.jit(jax.vmap(jax.grad(prior)))(jnp.array(t))))

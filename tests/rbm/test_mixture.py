@@ -161,7 +161,7 @@ every_function = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.
 @every_function
 def test_single_precision_in_gives_single_precision_out(function):
     q, x = Q.astype(np.float32), X.astype(np.float32)
-    single = function(q.tolist(), torch.tensor(x), beta=np.float64(0.7))
+    single = function(q.tolist(), torch.tensor(x), beta=0.7)
     assert single.dtype == jnp.float32
     # Some ten roundings of exponents of about ten.
     np.testing.assert_allclose(single, function(Q, X, beta=0.7), rtol=0, atol=10 * 10 * 6e-8)

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spinbook.self_attention import attention_window, couplings, mean_field, positional_bits, token_window
-
-FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
+from spinbook.self_attention.lanes import FIELDS
 
 
 def unit_by_unit(network, beta, token, steps):

@@ -1,4 +1,4 @@
-"""Networks of signs, their correlations, and what is refused."""
+"""Networks of signs: the authors', and random ones."""
 
 from dataclasses import replace
 
@@ -19,9 +19,9 @@ def test_the_signs_are_those_of_the_authors_seed_1(authors):
     # Their program stores all pair correlations and the fourth-order ones, which it computes from its own signs.
     network = sa.paper_network()
     for matrix, letter in enumerate("ovqk"):
-        theirs = np.array(authors["correlations"][letter])
-        assert np.abs(sa.pair_correlations(network)[matrix] - theirs[:3]).max() < 1e-15
-        assert np.abs(sa.quad_correlations(network)[matrix] - theirs[3:]).max() < 1e-15
+        W = network.semantic_signs.astype(float)
+        ours = np.vstack([W[0], W[0].prod(axis=0)]) @ W[matrix].T / 3
+        assert np.abs(ours - authors["correlations"][letter]).max() < 1e-15
 
 
 def test_the_paper_s_parameters():
@@ -29,24 +29,6 @@ def test_the_paper_s_parameters():
     assert (network.num_features, network.context, network.period, network.epsilon) == (3, 4, 4, 0.02)
     assert network.gamma == pytest.approx(2.2 * 100 / np.sqrt(3), rel=1e-15)
     assert network.semantic_signs.size + network.positional_signs.size == 60
-
-
-def test_correlations_are_averages_over_units(other):
-    # As many units of each kind as its weight says.
-    units = np.repeat(other.semantic_signs, [2, 4, 1, 6, 3], axis=2).astype(float)
-    pairs = np.array([[[np.mean(units[0, b] * units[x, a]) for a in range(2)] for b in range(2)] for x in range(4)])
-    assert np.abs(sa.pair_correlations(other) - pairs).max() < 1e-15
-    assert sa.quad_correlations(other).shape == (4, 0, 2)
-
-
-def test_three_segments_give_correlations_of_plus_and_minus_one_third_and_one():
-    values = set()
-    for seed in range(20):
-        network = sa.random_network(jax.random.key(seed))
-        correlations = np.concatenate([sa.pair_correlations(network), sa.quad_correlations(network)], axis=1)
-        values |= set(np.round(3 * correlations).astype(int).ravel())
-        assert np.abs(3 * correlations - np.round(3 * correlations)).max() < 1e-14
-    assert values == {-3, -1, 1, 3}
 
 
 def test_random_signs_are_fair_and_independent_between_matrices():

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from spinbook.self_attention import Network, pair_correlations, quad_correlations, random_network
+from spinbook.self_attention import Network, random_network
 from spinbook.self_attention.sign_classes import sign_classes
 
 
@@ -36,21 +36,11 @@ def test_unequal_segments_count_by_their_weight(other):
     assert np.abs(classes.weights @ np.tanh(classes.signs @ A) - averaged(other, np.tanh, A)).max() < 1e-15
 
 
-def test_pair_and_fourth_order_correlations_are_all_there_is_for_three_features(paper):
-    # 2^(1-M) sum_s (sum_b s_b <W^o_b W> + s_1 s_2 s_3 <W^o_1 W^o_2 W^o_3 W>) tanh(s . A)
-    s = np.array([[1, *rest] for rest in product([-1, 1], repeat=2)], float)
-    c = np.einsum("sb,xba->xas", s, pair_correlations(paper)) + quad_correlations(paper)[:, 0, :, None] * s.prod(axis=1)
-    A = np.array([0.7, -0.2, 0.4])
-    expected = (1 - paper.epsilon) * (c / 4) @ np.tanh(s @ A)
-    for network in (paper, replace(paper, correlation_order=3)):
-        classes = sign_classes(network)
-        assert np.abs(classes.weights @ np.tanh(classes.signs @ A) - expected).max() < 1e-15
-
-
 def test_dropping_the_fourth_order_drops_just_that_term(paper):
+    # 2^(1-M) sum_s s_1 s_2 s_3 <W^o_1 W^o_2 W^o_3 W> tanh(s . A)
     s = np.array([[1, *rest] for rest in product([-1, 1], repeat=2)], float)
-    A = np.array([0.7, -0.2, 0.4])
-    dropped = 0.98 / 4 * quad_correlations(paper)[:, 0] * (s.prod(axis=1) @ np.tanh(s @ A))
+    A, W = np.array([0.7, -0.2, 0.4]), paper.semantic_signs.astype(float)
+    dropped = 0.98 / 4 * W @ W[0].prod(axis=0) / 3 * (s.prod(axis=1) @ np.tanh(s @ A))
     exact, pairs = (sign_classes(x) for x in (paper, replace(paper, correlation_order=1)))
     difference = exact.weights @ np.tanh(exact.signs @ A) - pairs.weights @ np.tanh(pairs.signs @ A)
     assert np.abs(dropped).max() > 0.01

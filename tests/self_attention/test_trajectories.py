@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
-from spinbook.self_attention import attention_window, simulate
-from tests.self_attention.definition import orbit_by_definition
+from spinbook.self_attention import attention_window, couplings, mean_field, simulate
+from spinbook.self_attention.lanes import FIELDS
+from spinbook.self_attention.window import start_window
 
-FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
+
+def by_definition(network, *, beta, steps, start):
+    return mean_field.simulate(couplings(network, beta=beta), start_window(network, start), steps=steps)[1]
 
 
-@pytest.mark.parametrize("routine", [simulate, orbit_by_definition])
+@pytest.mark.parametrize("routine", [simulate, by_definition])
 def test_the_first_steps_are_those_of_the_authors_program(paper, authors, routine):
     for run in authors["runs"]:
         window = attention_window(paper, authors["window"], position=authors["window_position"])

@@ -1,7 +1,6 @@
 """Where orbits start."""
 
 import numpy as np
-import pytest
 
 from spinbook.self_attention import simulate, token_window
 from spinbook.self_attention.window import start_window
@@ -23,7 +22,6 @@ def test_a_token_of_zeros_leaves_only_its_position(paper):
     assert np.abs(window.attention[0] - 0.01 * paper.positional_signs[1] @ np.array([1, -1])).max() < 1e-17
 
 
-@pytest.mark.slow
 def test_a_start_may_be_a_window_a_trajectory_an_array_or_nothing(paper):
     orbit = simulate(paper, beta=1.0, steps=6)
     for start in (orbit, orbit.window):

@@ -180,20 +180,6 @@ def test_a_spin_that_hears_itself_has_the_mean_of_message_passing():
     assert ours < J**2 * beta**2 / 4 * naive
 
 
-def test_implicit_gradients_are_those_of_many_steps(system):
-    J, x, _ = system(3, 4)
-
-    def steady(x):
-        return jnp.sum(mean_field.steady_state(J, x, beta=1.0, step=naive_step).value ** 3)
-
-    def unrolled(x):
-        last, _ = jax.lax.scan(lambda m, _: (naive_step(m, J, x, beta=1.0), None), jnp.zeros_like(x), length=60)
-        return jnp.sum(last**3)
-
-    ours, truth = (jax.jit(jax.grad(function))(jnp.asarray(x)) for function in (steady, unrolled))
-    np.testing.assert_allclose(ours, truth, rtol=1e-7, atol=1e-9)
-
-
 @pytest.mark.parametrize("heads", [1, 2])
 def test_a_search_from_the_steady_state_ends_there_at_once(system, heads):
     J, x, m = system(heads=heads)

@@ -46,7 +46,9 @@ def still(*, beta: float = 1.0, query: Sequence[float] = (0.5, 0.35)) -> Figure:
     plane_points = np.stack(np.meshgrid(line, line), axis=-1)  # indexed [y, x]
     energy = np.asarray(rbm.modern_hopfield_energy(plane_points, _PLACES, beta=beta))
     shares = np.asarray(rbm.responsibilities(query, _PLACES, beta=beta))
-    path = np.asarray(rbm.recall.trajectory(query, _PLACES, beta=beta, steps=500))
+    path = [np.asarray(query)]
+    for _ in range(500):
+        path.append(np.asarray(rbm.retrieve(path[-1], _PLACES, beta=beta)))
     with plt.style.context("spinbook.book"):
         figure, (plane, answer) = plt.subplots(1, 2, figsize=(7, 3.6), width_ratios=(1, 0.6))
         plane.contourf(line, line, energy - energy.min(), _SHADES, cmap="Blues_r", alpha=0.35)

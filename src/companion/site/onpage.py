@@ -157,7 +157,7 @@ def expressions(executed: NotebookNode) -> list[dict[str, str]]:
             # A caption is read when its cell has run.
             found.append({})
         for one in cell.metadata.get("user_expressions", []):
-            text = one["result"].get("data", {}).get("text/plain", "")
+            text = one["result"]["data"]["text/plain"]
             found[-1][one["expression"]] = str(ast.literal_eval(text)) if text[:1] in ("'", '"') else text
     return found
 

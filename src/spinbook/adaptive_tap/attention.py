@@ -121,7 +121,7 @@ class AdaptiveTAPAttention(nn.Module):
             return coupling_tensors.symmetrize
         J = self.couplings.detach()
         # Raises for couplings without a model.
-        vector.mean_response(J, J.new_zeros(self.num_spins, self.dim), self.prior)
+        vector.solve_gaussian(J, J.new_zeros(self.num_spins, self.dim), self.prior)
         bound = coupling_tensors.Bounded(self.prior.covariance)
         halfway = (1 + float(bound.largest(J))) / 2
         return bound if halfway <= bound.inner else coupling_tensors.Bounded(self.prior.covariance, inner=halfway)
@@ -152,7 +152,7 @@ class AdaptiveTAPAttention(nn.Module):
         """m; see the class."""
         if isinstance(self.prior, Gaussian):
             X = _spins(x, self.num_spins, self.dim, self.couplings)
-            return vector.mean_response(self.coupling_tensor(), X, self.prior)
+            return vector.gaussian_mean(self.coupling_tensor(), X, self.prior)
         found = self.solve(x)
         _require_converged(found.converged, found.residual)
         return found.magnetizations

@@ -224,9 +224,9 @@ def attached(
     >>> x.grad  # 1 / 6
     tensor([0.1667])
     """
-    y = solution
+    y, factors = solution, torch.linalg.lu_factor(slopes)
     for _ in range(orders):
-        y = y - torch.linalg.solve(slopes, residual(y)[..., None])[..., 0]
+        y = y - torch.linalg.lu_solve(*factors, residual(y)[..., None])[..., 0]
     # Numerically the solution itself, whose residual is reported.
     return solution + (y - y.detach())
 

@@ -21,7 +21,7 @@ from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.adaptive_tap.priors import Gaussian, Prior, require_positive_definite
 from spinbook.annotations import Float
 
-__all__ = ["VectorResponse", "checked_couplings", "mean_response", "solve", "solve_gaussian"]
+__all__ = ["VectorResponse", "checked_couplings", "gaussian_mean", "solve", "solve_gaussian"]
 
 
 class VectorResponse(NamedTuple):
@@ -89,23 +89,19 @@ def _gaussian_factor(J: Tensor, X: Tensor, prior: Gaussian) -> tuple[Tensor, Ten
     return require_positive_definite(matrix, "couplings", "the prior's precision minus J"), precision
 
 
-@tensors.solver
-def mean_response(
-    couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
+def gaussian_mean(
+    couplings: Float[Tensor, "N N D D"], fields: Float[Tensor, "*batch N D"], prior: Gaussian
 ) -> Float[Tensor, "*batch N D"]:
     """m = (Sigma^-1 - J)^-1 X: what adaptive TAP converges to for a Gaussian prior, by one Cholesky factorisation.
 
     The single-site mean (Sigma^-1 - V_i)^-1 (sum_j J_ij m_j - V_i m_i + X_i) is m_i for every V_i if it is m_i for a
-    single V_i: the Onsager term cancels. The model is Gaussian, so that this is its exact mean. Errors and cost as for
-    ``solve_gaussian``, of which it is the first entry.
+    single V_i: the Onsager term cancels. The model is Gaussian, so that this is its exact mean. Takes hollow, symmetric
+    couplings and fields of one dtype, which are not checked; errors as for ``solve_gaussian``.
 
-    >>> mean_response([[[[0.0]], [[0.5]]], [[[0.5]], [[0.0]]]], [[3.0], [0.0]])
-    tensor([[4.0000],
-            [2.0000]], dtype=torch.float64)
+    >>> gaussian_mean(torch.zeros(2, 2, 1, 1), torch.ones(2, 1), Gaussian()).tolist()
+    [[1.0], [1.0]]
     """
-    J, X = _checked(couplings, fields)
-    factor, _ = _gaussian_factor(J, X, Gaussian() if prior is None else prior)
-    return _solved(factor, X)
+    return _solved(_gaussian_factor(couplings, fields, prior)[0], fields)
 
 
 def _solved(factor: Tensor, X: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ arguments without checks: ``VectorSpinModel`` has checked them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Complex, Float, Int
@@ -38,7 +38,7 @@ class Saddle(NamedTuple):
 
 
 class Point(NamedTuple):
-    """phi at some t, infinite outside of V > 0, with gradient, Hessian and V^-1 there."""
+    """phi at some t, infinite outside of V > 0, with gradient, Hessian, ln det V and V^-1 there."""
 
     inside: Bool[Tensor, "*#batch"]
     phi: Float[Tensor, "*#batch"]
@@ -46,6 +46,7 @@ class Point(NamedTuple):
     noise: Float[Tensor, "*#batch"]
     slope: Float[Tensor, "*#batch K"]
     curvature: Float[Tensor, "*#batch K K"]
+    logdet: Float[Tensor, "*#batch"]
     inverse: Float[Tensor, "*#batch N N"]
     residual: Float[Tensor, "*#batch"]
 
@@ -57,6 +58,24 @@ def _diagonal(matrix: Tensor) -> Tensor:
 def _v(t: Tensor, couplings: Tensor) -> Tensor:
     n = couplings.shape[-1]
     return torch.diag_embed(t.expand(*t.shape[:-1], n)) - couplings
+
+
+class _Inverse(torch.autograd.Function):
+    """ln det V and P = V^-1, known already, as functions of V: d ln det V = tr P dV, dP = -P dV P.
+
+    Derivatives of Cholesky factors would cost several times as much.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, V: Tensor, logdet: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+        logdet, inverse = logdet.clone(), inverse.clone()
+        ctx.save_for_backward(inverse)
+        return logdet, inverse
+
+    @staticmethod
+    def backward(ctx: Any, of_logdet: Tensor, of_inverse: Tensor) -> tuple[Tensor, None, None]:
+        (P,) = ctx.saved_tensors
+        return of_logdet[..., None, None] * P - P @ ((of_inverse + of_inverse.mT) / 2) @ P, None, None
 
 
 def at(
@@ -81,20 +100,28 @@ def at(
     >>> point.phi.item(), point.slope.item(), point.curvature.item()
     (1.0, 0.5, 0.5)
     """
-    n, b = couplings.shape[-1], torch.as_tensor(beta)[..., None]
-    factor, failed = torch.linalg.cholesky_ex(_v(t, couplings))
-    inside = failed == 0
-    if not inside.all():
-        if name:
-            largest = float(torch.linalg.eigvalsh(couplings.detach())[..., -1].amax())
+    with torch.no_grad():
+        factor, failed = torch.linalg.cholesky_ex(_v(t, couplings))
+        inside = failed == 0
+        if name and not inside.all():
+            largest = float(torch.linalg.eigvalsh(couplings)[..., -1].amax())
             works = f"{1.25 * largest:.4g}" if largest > 0 else "1"
             raise ValueError(
                 f"{name}: expected diag({name}) - couplings positive definite, got one that is not: the largest "
                 f"eigenvalue of the couplings is {largest:.4g}, and {name} = {works} at every site works"
             )
         # The remains of a failed factorisation may have no inverse, which would spoil the batch.
-        factor = torch.where(inside[..., None, None], factor, torch.eye(n).to(factor))
-    logdet, inverse = 2 * _diagonal(factor).log().sum(-1), torch.cholesky_inverse(factor)
+        factor = torch.where(inside[..., None, None], factor, torch.eye(couplings.shape[-1]).to(factor))
+        logdet, inverse = 2 * _diagonal(factor).log().sum(-1), torch.cholesky_inverse(factor)
+    return _evaluated(t, couplings, gram, beta, inside, logdet, inverse)
+
+
+def _evaluated(
+    t: Tensor, couplings: Tensor, gram: Tensor, beta: Tensor, inside: Tensor, logdet: Tensor, inverse: Tensor
+) -> Point:
+    n, b = couplings.shape[-1], torch.as_tensor(beta)[..., None]
+    if torch.is_grad_enabled():
+        logdet, inverse = _Inverse.apply(_v(t, couplings), logdet, inverse)
     linear, quadratic = beta * t.expand(*t.shape[:-1], n).sum(-1), beta / 4 * (gram * inverse).sum((-2, -1))
     value = torch.where(inside, linear - logdet / 2 + quadratic, torch.inf)
     noise = 8 * torch.finfo(t.dtype).eps * (n + linear.abs() + logdet.abs() + quadratic)
@@ -104,7 +131,7 @@ def at(
     if t.shape[-1] != n:
         slope, curvature = slope.sum(-1, keepdim=True), curvature.sum((-2, -1), keepdim=True)
     residual = torch.where(inside, slope.abs().amax(-1) / beta, torch.inf)
-    return Point(inside, value, noise, slope, curvature, inverse, residual)
+    return Point(inside, value, noise, slope, curvature, logdet, inverse, residual)
 
 
 def phi(
@@ -274,6 +301,10 @@ def minimum(
     t, point, num_steps, converged = _newton(J, G, beta, initial, tol, max_steps)
     residual = point.residual
     if torch.is_grad_enabled() and any(value.requires_grad for value in (J, G, beta)):
-        t = implicit.attached(t, lambda t: at(t, J, G, beta).slope, point.curvature, orders=2)
-        point = at(t, J, G, beta)
+
+        def here(t: Tensor) -> Point:
+            return _evaluated(t, J, G, beta, point.inside, point.logdet, point.inverse)
+
+        t = implicit.attached(t, lambda t: here(t).slope, point.curvature, orders=2)
+        point = here(t)
     return Saddle(point.phi, t, point.inverse, point.curvature, residual, num_steps, converged)

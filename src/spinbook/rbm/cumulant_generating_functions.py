@@ -1,8 +1,8 @@
-"""Cumulant generating functions K(t) = log E[exp(t h)] of hidden priors, in closed form.
+"""Cumulant generating functions K(t) = log E[exp(t h)] of six hidden priors, in closed form.
 
-``gaussian`` is a plain function of t; the others are makers that take the parameters of the prior and return K. Each K
-acts entry by entry, keeps dtype and shape, and takes parameters per hidden unit by broadcasting against the last axis.
-All are convex, vanish at t = 0 and can be differentiated to any order there.
+``gaussian`` is a plain function of t; the others are makers that take the parameter of the prior, a number or one for
+each hidden unit (the last axis), and return K. Each K acts entry by entry and keeps dtype and shape. All are convex,
+vanish at t = 0 and can be differentiated to any order there.
 
 Where E[exp(t h)] diverges there is no K: known t raise ``ValueError``, traced ones give +inf (an energy of -inf).
 """
@@ -10,16 +10,16 @@ Where E[exp(t h)] diverges there is no K: known t raise ``ValueError``, traced o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.rbm import priors
-from spinbook.rbm.priors import HiddenPrior
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -48,13 +48,41 @@ def _laplace(t: Array, scale: Array) -> Array:
     return jnp.where(inside, -jnp.log1p(-((scale * jnp.where(inside, t, 0)) ** 2)), jnp.inf)
 
 
-def _made(prior: HiddenPrior, value: Any, formula: Callable[[Array, Array], Array]) -> CumulantGeneratingFunction:
-    checked = prior.checked(value)
+@dataclass(frozen=True)
+class _Prior:
+    """A family of priors: its parameter with the check of it, K(t, parameter), and the t ``inside`` its ``domain``."""
 
-    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        return formula(*prior.arguments(t, checked, f"{prior.name} has no cumulant generating function"))
+    parameter: str
+    check: Callable[[Any, str], Array]
+    formula: Callable[[Array, Array], Array]
+    domain: str = ""
+    inside: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
-    return K
+    def __call__(self, value: Any) -> CumulantGeneratingFunction:
+        checked = self.check(value, self.parameter)
+
+        def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+            t = validate.finite(t, "t")
+            validate.broadcastable(checked, self.parameter, t.shape)
+            values = jnp.broadcast_to(checked.astype(t.dtype), t.shape)
+            if self.inside is not None:
+                validate.require(self.inside, t, "t", self.domain, (values,))
+            return self.formula(t, values)
+
+        return K
+
+
+_BEYOND = "(beyond, {} prior has no cumulant generating function)".format
+_PRIORS = {
+    "bernoulli": _Prior("probability", validate.probability, _bernoulli),
+    "poisson": _Prior("rate", validate.positive, lambda t, rate: rate * jnp.expm1(t)),
+    "exponential": _Prior("rate", validate.positive, _exponential, f"t < rate {_BEYOND('an exponential')}", np.less),
+    "laplace": _Prior(
+        *("scale", validate.positive, _laplace, f"|t| < 1 / scale {_BEYOND('a Laplace')}"),
+        lambda t, scale: np.abs(t) * scale < 1,
+    ),
+    "constant": _Prior("value", validate.finite, lambda t, value: value * t),
+}
 
 
 def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
@@ -79,7 +107,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> CumulantGenerati
     >>> round(float(bernoulli(0.3)(4.0)), 3)
     2.838
     """
-    return _made(priors.BERNOULLI, probability, _bernoulli)
+    return _PRIORS["bernoulli"](probability)
 
 
 def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
@@ -91,7 +119,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunctio
     >>> round(float(poisson(2.0)(1.0)), 4)
     3.4366
     """
-    return _made(priors.POISSON, rate, lambda t, rate: rate * jnp.expm1(t))
+    return _PRIORS["poisson"](rate)
 
 
 def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
@@ -101,17 +129,16 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFun
     Traceback (most recent call last):
     ValueError: t: expected t < rate (beyond, an exponential prior has no cumulant generating function), got 1.5
     """
-    return _made(priors.EXPONENTIAL, rate, _exponential)
+    return _PRIORS["exponential"](rate)
 
 
 def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
     """K(t) = -log(1 - scale^2 t^2), the prior with density e^{-|h| / scale} / (2 scale); |t| < 1 / scale only.
 
-    >>> laplace(0.5)(2.0)
-    Traceback (most recent call last):
-    ValueError: t: expected |t| < 1 / scale (beyond, a Laplace prior has no cumulant generating function), got 2
+    >>> round(float(laplace(0.5)(1.0)), 4)
+    0.2877
     """
-    return _made(priors.LAPLACE, scale, _laplace)
+    return _PRIORS["laplace"](scale)
 
 
 def constant(value: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
@@ -123,4 +150,4 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunct
     >>> float(constant(2.0)(1.5))
     3.0
     """
-    return _made(priors.CONSTANT, value, lambda t, value: value * t)
+    return _PRIORS["constant"](value)

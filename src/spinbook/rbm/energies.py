@@ -1,4 +1,4 @@
-"""Energies of restricted Boltzmann machines, joint and with the hidden units integrated out.
+"""The energy of a restricted Boltzmann machine with its hidden units integrated out.
 
 Convention of this package: p(v, h) is proportional to exp(-E(v, h)); every term of E carries a minus sign, and
 ``weights[i, mu]`` couples visible unit i to hidden unit mu. Visible units have no couplings among each other, nor have
@@ -10,70 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["effective_energy", "joint_energy"]
-
-
-def _term(term: Callable[[Any], Array] | None, name: str, units: Array) -> Array:
-    """The single-unit terms, one for each unit or summed already, whichever ``term`` returns."""
-    if term is None:
-        return jnp.zeros_like(units)
-    values = jnp.asarray(term(units))
-    if values.shape not in (units.shape, units.shape[:-1]):
-        raise ValueError(
-            f"{name}: expected values of shape {units.shape} (per unit) or {units.shape[:-1]} (summed), "
-            f"got {values.shape}"
-        )
-    return values
-
-
-def _summed(values: Array, units: Array) -> Array:
-    return jnp.sum(values, axis=-1) if values.shape == units.shape else values
-
-
-@jax.jit
-def _joint(v: Array, h: Array, W: Array, a: Array, b: Array) -> Array:
-    own = _summed(b, h)
-    received, h = jnp.broadcast_arrays(v @ W, h)
-    pairs = jnp.sum(received * h, axis=-1)
-    return -jnp.broadcast_to(_summed(a, v), pairs.shape) - jnp.broadcast_to(own, pairs.shape) - pairs
-
-
-@jax.jit
-def _effective(v: Array, a: Array, K: Array) -> Array:
-    return -_summed(a, v) - jnp.sum(K, axis=-1)
-
-
-def joint_energy(
-    visible: Float[ArrayLike, "*#batch V"],
-    hidden: Float[ArrayLike, "*#batch H"],
-    weights: Float[ArrayLike, "V H"],
-    visible_term: Callable[[Any], Array] | None = None,
-    hidden_term: Callable[[Any], Array] | None = None,
-) -> Float[Array, "*batch"]:
-    """E(v, h) = -sum_i a_i(v_i) - sum_mu b_mu(h_mu) - sum_{i mu} W_{i mu} v_i h_mu.
-
-    ``visible`` is (..., V), ``hidden`` (..., H) with leading axes that broadcast, ``weights`` (V, H); the result has
-    the broadcast leading axes. ``visible_term`` and ``hidden_term`` are functions such as those of ``visible_terms``
-    and may return a value per unit or their sum; by default the term is zero. Cost: one product with the weights.
-    Raises ``ValueError`` for shapes that do not fit and for NaN. Source: Bal (2020), section 2, the energy of a
-    restricted Boltzmann machine.
-
-    >>> float(joint_energy([1.0, 1.0], [2.0], [[0.5], [0.25]]))
-    -1.5
-    """
-    dtype = validate.common_dtype(visible, hidden, weights)
-    W = validate.matrix(weights, "weights", dtype=dtype)
-    v = validate.vectors(visible, "visible", dim=W.shape[0], dtype=dtype)
-    h = validate.vectors(hidden, "hidden", dim=W.shape[1], dtype=dtype)
-    validate.same_batch(h, "hidden", v, "visible")
-    return _joint(v, h, W, _term(visible_term, "visible_term", v), _term(hidden_term, "hidden_term", h))
+__all__ = ["effective_energy"]
 
 
 def effective_energy(
@@ -104,4 +47,5 @@ def effective_energy(
     K = jnp.asarray(cumulant_generating_function(t))
     if K.shape != t.shape:
         raise ValueError(f"cumulant_generating_function: expected values of shape {t.shape}, got {K.shape}")
-    return _effective(v, _term(visible_term, "visible_term", v), K)
+    own = jnp.zeros_like(v) if visible_term is None else jnp.asarray(visible_term(v))
+    return -(jnp.sum(own, axis=-1) if own.shape == v.shape else own) - jnp.sum(K, axis=-1)

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array
 
-from spinbook import validate
-from spinbook.annotations import ArrayLike, Float, Number
+from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import Positive, checked
 
 __all__ = [
     "mixture_log_density",
@@ -32,62 +32,8 @@ Patterns = Float[ArrayLike, "num_patterns dim"]
 Queries = Float[ArrayLike, "*batch dim"]
 
 
-def _patterns(patterns: Patterns, beta: Number) -> tuple[Array, Array]:
-    X = validate.matrix(patterns, "patterns")
-    return X, validate.positive(beta, "beta", ndim=0, dtype=X.dtype)
-
-
-def _arguments(vectors: Queries, name: str, patterns: Patterns, beta: Number) -> tuple[Array, Array, Array]:
-    dtype = validate.common_dtype(vectors, patterns)
-    X = validate.matrix(patterns, "patterns", dtype=dtype)
-    q = validate.vectors(vectors, name, dim=X.shape[1], dtype=dtype)
-    return q, X, validate.positive(beta, "beta", ndim=0, dtype=dtype)
-
-
-@jax.jit
-def _energy(v: Array, X: Array, beta: Array) -> Array:
-    return jnp.sum(v * v, axis=-1) / 2 - logsumexp(beta * (v @ X.T), axis=-1) / beta
-
-
-@jax.jit
-def _log_partition(X: Array, beta: Array) -> Array:
-    return X.shape[1] / 2 * jnp.log(2 * jnp.pi / beta) + logsumexp(beta * jnp.sum(X * X, axis=-1) / 2)
-
-
-@jax.jit
-def _log_density(v: Array, X: Array, beta: Array) -> Array:
-    return -beta * _energy(v, X, beta) - _log_partition(X, beta)
-
-
-@jax.jit
-def _weights(X: Array, beta: Array) -> Array:
-    return jax.nn.softmax(beta * jnp.sum(X * X, axis=-1) / 2)
-
-
-@jax.jit
-def _softmax_route(q: Array, X: Array, beta: Array) -> Array:
-    return jax.nn.softmax(beta * (q @ X.T), axis=-1)
-
-
-@jax.jit
-def _bayes_route(q: Array, X: Array, beta: Array) -> Array:
-    # The differences are formed and squared, and not expanded into the scalar products of the softmax, so that the two
-    # routes are independent. One pattern after the other, so that no (queries, num_patterns, dim) array exists.
-    squared_distances = jnp.moveaxis(
-        jax.lax.map(lambda x: jnp.sum((q - jnp.broadcast_to(x, q.shape)) ** 2, axis=-1), X), 0, -1
-    )
-    log_prior = jax.nn.log_softmax(beta * jnp.sum(X * X, axis=-1) / 2)
-    log_likelihood = -beta * squared_distances / 2 + X.shape[1] / 2 * jnp.log(beta / (2 * jnp.pi))
-    log_joint = jnp.broadcast_to(log_prior, log_likelihood.shape) + log_likelihood
-    return jnp.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True)) @ X
-
-
-@jax.jit
-def _retrieve(q: Array, X: Array, beta: Array) -> Array:
-    return _softmax_route(q, X, beta) @ X
-
-
-def modern_hopfield_energy(visible: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch"]:
+@checked(static=())
+def modern_hopfield_energy(visible: Queries, patterns: Patterns, *, beta: Positive = 1.0) -> Float[Array, "*batch"]:
     """E(v) = |v|^2 / 2 - (1 / beta) log sum_mu exp(beta x_mu . v).
 
     ``visible`` is (..., dim), ``patterns`` (num_patterns, dim); the result is (...). Its gradient is v minus
@@ -98,10 +44,12 @@ def modern_hopfield_energy(visible: Queries, patterns: Patterns, *, beta: Number
     >>> float(modern_hopfield_energy([2.0, 0.0], [[1.0, 0.0]]))
     0.0
     """
-    return _energy(*_arguments(visible, "visible", patterns, beta))
+    v, X = visible, patterns
+    return jnp.sum(v * v, axis=-1) / 2 - logsumexp(beta * (v @ X.T), axis=-1) / beta
 
 
-def mixture_weights(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, " num_patterns"]:
+@checked(static=())
+def mixture_weights(patterns: Patterns, *, beta: Positive = 1.0) -> Float[Array, " num_patterns"]:
     """w_mu = exp(beta |x_mu|^2 / 2) / sum_nu exp(beta |x_nu|^2 / 2).
 
     The prior weight of each pattern. Equal only for equal norms: a slightly longer pattern takes all the weight as
@@ -112,10 +60,11 @@ def mixture_weights(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "
     >>> [round(float(w), 3) for w in mixture_weights([[1.0, 0.0], [0.0, 2.0]])]
     [0.182, 0.818]
     """
-    return _weights(*_patterns(patterns, beta))
+    return jax.nn.softmax(beta * jnp.sum(patterns * patterns, axis=-1) / 2)
 
 
-def mixture_log_partition(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, ""]:
+@checked(static=())
+def mixture_log_partition(patterns: Patterns, *, beta: Positive = 1.0) -> Float[Array, ""]:
     """log Z = (dim / 2) log(2 pi / beta) + log sum_mu exp(beta |x_mu|^2 / 2), Z = integral of exp(-beta E(v)).
 
     Source: Bal (2020), section 2, the Gaussian integral after the modern Hopfield energy, at beta = 1.
@@ -123,10 +72,12 @@ def mixture_log_partition(patterns: Patterns, *, beta: Number = 1.0) -> Float[Ar
     >>> round(float(mixture_log_partition([[0.0, 0.0]])), 4)
     1.8379
     """
-    return _log_partition(*_patterns(patterns, beta))
+    X = patterns
+    return X.shape[1] / 2 * jnp.log(2 * jnp.pi / beta) + logsumexp(beta * jnp.sum(X * X, axis=-1) / 2)
 
 
-def mixture_log_density(visible: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch"]:
+@checked(static=())
+def mixture_log_density(visible: Queries, patterns: Patterns, *, beta: Positive = 1.0) -> Float[Array, "*batch"]:
     """log p(v) = -beta E(v) - log Z, equal to log sum_mu w_mu N(v; x_mu, 1 / beta).
 
     ``visible`` is (..., dim), ``patterns`` (num_patterns, dim); the result is (...). Errors as for
@@ -135,12 +86,13 @@ def mixture_log_density(visible: Queries, patterns: Patterns, *, beta: Number = 
     >>> round(float(mixture_log_density([0.0], [[0.0]])), 4)
     -0.9189
     """
-    v, X, beta = _arguments(visible, "visible", patterns, beta)
-    return _log_density(v, X, beta)
+    energy = modern_hopfield_energy(visible, patterns, beta=beta)
+    return -beta * energy - mixture_log_partition(patterns, beta=beta)
 
 
+@checked(static=())
 def responsibilities(
-    queries: Queries, patterns: Patterns, *, beta: Number = 1.0
+    queries: Queries, patterns: Patterns, *, beta: Positive = 1.0
 ) -> Float[Array, "*batch num_patterns"]:
     """P(mu | q) = softmax_mu(beta x_mu . q), the posterior probability that query q came from pattern mu.
 
@@ -150,10 +102,11 @@ def responsibilities(
     >>> responsibilities([0.0, 0.0], [[1.0, 0.0], [0.0, 5.0]]).tolist()
     [0.5, 0.5]
     """
-    return _softmax_route(*_arguments(queries, "queries", patterns, beta))
+    return jax.nn.softmax(beta * (queries @ patterns.T), axis=-1)
 
 
-def posterior_mean(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch dim"]:
+@checked(static=())
+def posterior_mean(queries: Queries, patterns: Patterns, *, beta: Positive = 1.0) -> Float[Array, "*batch dim"]:
     """E[x_mu | q] = sum_mu x_mu w_mu N(q; x_mu, 1 / beta) / sum_nu w_nu N(q; x_nu, 1 / beta), by Bayes' rule.
 
     Equal to ``retrieve``, but computed from the mixture weights and the normal densities, without the softmax of
@@ -162,10 +115,20 @@ def posterior_mean(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) 
     >>> posterior_mean([[0.0, 0.0]], [[1.0, 0.0], [-1.0, 0.0]]).shape
     (1, 2)
     """
-    return _bayes_route(*_arguments(queries, "queries", patterns, beta))
+    # The differences are formed and squared, and not expanded into the scalar products of the softmax, so that the two
+    # routes are independent. One pattern after the other, so that no (queries, num_patterns, dim) array exists.
+    q, X = queries, patterns
+    squared_distances = jnp.moveaxis(
+        jax.lax.map(lambda x: jnp.sum((q - jnp.broadcast_to(x, q.shape)) ** 2, axis=-1), X), 0, -1
+    )
+    log_prior = jax.nn.log_softmax(beta * jnp.sum(X * X, axis=-1) / 2)
+    log_likelihood = -beta * squared_distances / 2 + X.shape[1] / 2 * jnp.log(beta / (2 * jnp.pi))
+    log_joint = jnp.broadcast_to(log_prior, log_likelihood.shape) + log_likelihood
+    return jnp.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True)) @ X
 
 
-def retrieve(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch dim"]:
+@checked(static=())
+def retrieve(queries: Queries, patterns: Patterns, *, beta: Positive = 1.0) -> Float[Array, "*batch dim"]:
     """q' = softmax(beta q X^T) X, one update of every query: softmax attention with the patterns as keys and values.
 
     ``queries`` is (..., dim), ``patterns`` (num_patterns, dim). The result lies in the convex hull of the patterns, and
@@ -176,4 +139,4 @@ def retrieve(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Flo
     >>> retrieve([[0.0, 0.0]], [[1.0, 0.0], [3.0, 4.0]]).tolist()
     [[2.0, 2.0]]
     """
-    return _retrieve(*_arguments(queries, "queries", patterns, beta))
+    return responsibilities(queries, patterns, beta=beta) @ patterns

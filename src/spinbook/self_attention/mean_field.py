@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from spinbook import validate
-from spinbook.annotations import Float, Number
+from spinbook.annotations import Float
+from spinbook.checked import NonNegative, checked
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import sign_classes
 from spinbook.self_attention.window import Window, token_window
@@ -50,7 +50,8 @@ class Overlaps(NamedTuple):
     attention: Float[Array, " M"]
 
 
-def couplings(network: Network, *, beta: Number) -> Couplings:
+@checked()
+def couplings(network: Network, *, beta: NonNegative) -> Couplings:
     """(1 - epsilon) c^alpha_{s,a}, eps W^alpha p / P, beta, gamma: the arrays that ``step`` takes.
 
     ``beta`` >= 0 is a number, which may be traced and sets the dtype.
@@ -59,9 +60,6 @@ def couplings(network: Network, *, beta: Number) -> Couplings:
     >>> couplings(paper_network(), beta=1.27).weights.shape
     (4, 3, 3)
     """
-    validate.instance(network, Network, "network")
-    beta = validate.finite(beta, "beta", ndim=0)
-    validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")
     arrays = (*sign_classes(network), network.gamma)
     signs, weights, positions, gamma = (jnp.asarray(x, beta.dtype) for x in arrays)
     return Couplings(signs, weights, positions, beta, gamma)
@@ -116,6 +114,7 @@ def step(couplings: Couplings, window: Window) -> tuple[Window, Overlaps]:
     return after, Overlaps(semantic, values[0], queries[0], keys[0], attention)
 
 
+@partial(jax.jit, static_argnames="steps")
 def simulate(couplings: Couplings, window: Window, *, steps: int) -> tuple[Window, Overlaps]:
     """``steps`` repetitions of ``step``: the window after them, and what each computed, (steps, M).
 
@@ -126,9 +125,4 @@ def simulate(couplings: Couplings, window: Window, *, steps: int) -> tuple[Windo
     >>> simulate(couplings(network, beta=1.27), token_window(network), steps=7)[1].attention.shape
     (7, 3)
     """
-    return _simulate(couplings, window, validate.count(steps, "steps"))
-
-
-@partial(jax.jit, static_argnames="steps")
-def _simulate(couplings: Couplings, window: Window, steps: int) -> tuple[Window, Overlaps]:
     return jax.lax.scan(lambda w, _: step(couplings, w), window, length=steps)

@@ -2,39 +2,23 @@
 
 A network is four matrices of signs (output, value, query, key), once for the bits that carry meaning and once for the
 bits that carry the position, and three numbers: how many tokens the window holds, how strongly positions count, and how
-sharp the attention is. Instead of either set of matrices one can give what infinitely many units make of it: the
-positional part of the mean fields at each position, and the couplings between the attention and the mean fields.
+sharp the attention is.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Int8, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float, Int, Number
-from spinbook.self_attention.double import numbers
+from spinbook.annotations import ArrayLike, Float, Int
 
-__all__ = [
-    "MATRICES",
-    "MAX_FEATURES",
-    "Network",
-    "pair_correlations",
-    "paper_network",
-    "positional_bits",
-    "quad_correlations",
-    "random_network",
-]
-
-MATRICES = ("output", "value", "query", "key")
-MAX_FEATURES = 16
-_MAX_POSITIONAL_BITS = 10
+__all__ = ["Network", "paper_network", "positional_bits", "random_network"]
 
 
 def positional_bits(num_bits: int) -> Float[np.ndarray, "R P"]:
@@ -43,7 +27,7 @@ def positional_bits(num_bits: int) -> Float[np.ndarray, "R P"]:
     >>> positional_bits(2).tolist()
     [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]
     """
-    P = validate.count(num_bits, "num_bits", maximum=_MAX_POSITIONAL_BITS)
+    P = validate.count(num_bits, "num_bits")
     shifts = np.arange(P - 1, -1, -1)
     return 2.0 * ((np.arange(2**P)[:, None] >> shifts) & 1) - 1.0
 
@@ -55,13 +39,13 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 def _signs(value: Any, name: str) -> np.ndarray:
     array = validate.known_numbers(value, name)
-    if array.ndim != 3 or array.shape[0] != len(MATRICES) or array.shape[1] == 0:
+    if array.ndim != 3 or array.shape[0] != 4 or array.shape[1] == 0:
         raise ValueError(f"{name}: expected shape (4, features, ...) with at least one feature, got {array.shape}")
     validate.require(lambda x: np.abs(x) == 1, array, name, "signs that are -1 or 1")
     return _frozen(array.astype(np.int8))
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class Network:
     """W^alpha_{a,i} in {-1, 1} for alpha = output, value, query, key: M features of S segments and of P positions.
 
@@ -73,74 +57,39 @@ class Network:
     temperature of the attention. ``correlation_order``: the largest number of output patterns in an average with one
     other pattern (``None`` keeps all averages, which is exact; 1 keeps pairs, 3 pairs and fourth-order averages).
 
-    Raises ``ValueError`` for entries other than signs, shapes that do not fit, epsilon outside [0, 1) and more than 16
-    features, for which the sum over signs has too many terms. Source: Poc-Lopez and Aguilera (2024), equations (13) to
-    (16).
+    Raises ``ValueError`` for entries other than signs, shapes that do not fit, and epsilon outside [0, 1). Source:
+    Poc-Lopez and Aguilera (2024), equations (13) to (16).
 
     >>> network = paper_network()
     >>> network.semantic_signs.shape, network.positional_signs.shape, network.context, network.period
     ((4, 3, 3), (4, 3, 2), 4, 4)
     """
 
-    semantic_signs: Int8[np.ndarray, "4 M S"]
-    positional_signs: Int8[np.ndarray, "4 M P"]
-    context: int
-    epsilon: float
-    gamma: float
-    segment_weights: Float[np.ndarray, " S"]
-    correlation_order: int | None
+    semantic_signs: Int[ArrayLike, "4 M S"]
+    positional_signs: Int[ArrayLike, "4 M P"]
+    context: int = 4
+    epsilon: float = 0.02
+    gamma: float = 1.0
+    segment_weights: Any = None
+    correlation_order: int | None = None
 
-    def __init__(
-        self,
-        semantic_signs: Int[ArrayLike, "4 M S"],
-        positional_signs: Int[ArrayLike, "4 M P"],
-        context: int = 4,
-        epsilon: Number = 0.02,
-        gamma: Number = 1.0,
-        segment_weights: Float[ArrayLike, " S"] | None = None,
-        correlation_order: int | None = None,
-    ) -> None:
-        semantic = _signs(semantic_signs, "semantic_signs")
-        M = semantic.shape[1]
-        if M > MAX_FEATURES:
-            raise ValueError(
-                f"semantic_signs: expected at most {MAX_FEATURES} features, got {M}: the exact average over units "
-                f"takes up to 2^{M - 1} = {2 ** (M - 1)} hyperbolic tangents per step ({2 ** (MAX_FEATURES - 1)} for "
-                f"{MAX_FEATURES} features), with {4 * M * 8 * 2 ** (M - 1) / 2**20:.0f} MiB of coefficients"
-            )
-        if semantic.shape[2] == 0:
-            raise ValueError(f"semantic_signs: expected at least one segment, got shape {semantic.shape}")
-        positional = _signs(positional_signs, "positional_signs")
+    def __post_init__(self) -> None:
+        semantic, positional = (_signs(getattr(self, x), x) for x in ("semantic_signs", "positional_signs"))
+        M, S = semantic.shape[1:]
         if positional.shape[1] != M:
             raise ValueError(f"positional_signs: expected shape (4, {M}, positions), got {positional.shape}")
-        P = positional.shape[2]
-        if P > _MAX_POSITIONAL_BITS:
-            raise ValueError(f"positional_signs: expected at most {_MAX_POSITIONAL_BITS} positions, got {P}")
-        weight = float(numbers(epsilon, "epsilon", ndim=0))
-        if not 0 <= weight < 1:
-            raise ValueError(f"epsilon: expected a number in [0, 1), got {weight:g}")
-        if P == 0 and weight > 0:
-            raise ValueError(f"epsilon: expected 0 for a network without positional bits, got {weight:g}")
-        weights = numbers(
-            np.full(semantic.shape[2], 1.0) if segment_weights is None else segment_weights, "segment_weights"
-        )
-        validate.require(lambda x: x > 0, weights, "segment_weights", "numbers > 0")
-        if weights.shape != semantic.shape[2:]:
-            raise ValueError(f"segment_weights: expected shape {semantic.shape[2:]}, got {weights.shape}")
-        weights /= weights.sum()
-        sharpness = float(numbers(gamma, "gamma", ndim=0))
-        if sharpness < 0:
-            raise ValueError(f"gamma: expected a number >= 0, got {sharpness:g}")
-        if correlation_order is not None:
-            validate.count(correlation_order, "correlation_order", minimum=1)
+        given = np.ones(S) if self.segment_weights is None else self.segment_weights
+        shares = validate.known_numbers(given, "segment_weights")
+        if S == 0 or shares.shape != (S,):
+            raise ValueError(f"segment_weights: expected one for each of {S} > 0 segments, got shape {shares.shape}")
+        validate.require(lambda x: x > 0, shares, "segment_weights", "numbers > 0")
         for name, value in {
             "semantic_signs": semantic,
             "positional_signs": positional,
-            "context": validate.count(context, "context", minimum=1),
-            "epsilon": weight,
-            "gamma": sharpness,
-            "segment_weights": _frozen(weights),
-            "correlation_order": correlation_order,
+            "context": validate.count(self.context, "context", minimum=1),
+            "epsilon": validate.number(self.epsilon, "epsilon", least=0, below=1),
+            "gamma": validate.number(self.gamma, "gamma", least=0),
+            "segment_weights": _frozen(shares / shares.sum()),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -202,39 +151,10 @@ def random_network(
     key = validate.key(key)
     M = validate.count(num_features, "num_features", minimum=1)
     S = validate.count(num_segments, "num_segments", minimum=1)
-    P = validate.count(num_positional_bits, "num_positional_bits", maximum=_MAX_POSITIONAL_BITS)
-    context = validate.count(context, "context", minimum=1)
-    # A network holds signs in NumPy, and cannot be made while JAX traces.
-    for value, name in ((epsilon, "epsilon"), (gamma, "gamma")):
-        if value is not None:
-            validate.known_numbers(value, name)
+    P = validate.count(num_positional_bits, "num_positional_bits")
     keys = jax.random.split(key)
     semantic, positional = (
         2 * np.asarray(jax.random.bernoulli(k, 0.5, (4, M, size)), np.int8) - 1
         for k, size in zip(keys, (S, P), strict=True)
     )
     return Network(semantic, positional, context, epsilon, 2.2 * 100 / math.sqrt(M) if gamma is None else gamma)
-
-
-def pair_correlations(network: Network) -> Float[np.ndarray, "4 M M"]:
-    """C^alpha_{b,a} = <W^o_b W^alpha_a>, the average over all units.
-
-    >>> pair_correlations(paper_network())[1].round(3).tolist()
-    [[0.333, 0.333, 1.0], [1.0, -0.333, 0.333], [-0.333, -0.333, 0.333]]
-    """
-    validate.instance(network, Network, "network")
-    W = network.semantic_signs.astype(np.float64)
-    return np.einsum("bi,xai,i->xba", W[0], W, network.segment_weights)
-
-
-def quad_correlations(network: Network) -> Float[np.ndarray, "4 T M"]:
-    """C^alpha_{bcd,a} = <W^o_b W^o_c W^o_d W^alpha_a> for all T = M (M - 1) (M - 2) / 6 triples b < c < d.
-
-    >>> quad_correlations(paper_network())[1].round(3).tolist()
-    [[0.333, -1.0, -0.333]]
-    """
-    validate.instance(network, Network, "network")
-    triples = list(combinations(range(network.num_features), 3))
-    W = network.semantic_signs.astype(np.float64)
-    products = np.array([W[0, list(triple)].prod(axis=0) for triple in triples]).reshape(len(triples), W.shape[2])
-    return np.einsum("ti,xai,i->xta", products, W, network.segment_weights)

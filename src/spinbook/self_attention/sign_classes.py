@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from spinbook import validate
 from spinbook.self_attention.network import Network, positional_bits
 
 __all__ = ["SignClasses", "sign_classes"]
@@ -61,7 +60,6 @@ def sign_classes(network: Network) -> SignClasses:
     >>> signs.shape, weights.shape, positions.shape
     ((3, 3), (4, 3, 3), (4, 4, 3))
     """
-    validate.instance(network, Network, "network")
     order = network.correlation_order
     signs, c = _occurring(network) if order is None else _truncated(network, order)
     P = network.positional_signs.shape[2]

@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from spinbook import validate
-from spinbook.annotations import Float, Number
+from spinbook.annotations import Float
+from spinbook.checked import Key, NonNegative, PositiveCount, checked
 from spinbook.self_attention.lanes import FIELDS
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import sign_classes
@@ -32,7 +33,6 @@ def segment_sizes(network: Network, num_spins: int) -> Int[np.ndarray, " S"]:
     >>> segment_sizes(paper_network(), 100).tolist()
     [34, 33, 33]
     """
-    validate.instance(network, Network, "network")
     N = validate.count(num_spins, "num_spins", minimum=1, maximum=2**53)
     shares = network.segment_weights * N
     # The rounding guards against 32.999... for a share that is 33.
@@ -89,8 +89,9 @@ def _sample(
     return end, jax.tree.map(lambda x: x[K - 1 :], fields)
 
 
+@checked()
 def sample_finite(
-    key: PRNGKeyArray, network: Network, *, beta: Number, num_spins: int, steps: int, start: Any = None
+    key: Key, network: Network, *, beta: NonNegative, num_spins: int, steps: PositiveCount, start: Any = None
 ) -> Trajectory:
     """x_i = 1 with probability 1 / (1 + e^{-2 beta W^o_i . A}); m^alpha = (1 - eps) W^alpha x / N + eps W^alpha p / P.
 
@@ -101,7 +102,7 @@ def sample_finite(
     Units of one segment have the same patterns, so only how many of them are +1 is drawn, a binomial number: exact, at
     a cost that does not depend on N. Segments get integer sizes, see ``segment_sizes``; where N does not divide by
     them, the correlations differ by some 1/N. JAX: an ensemble is ``jax.vmap`` over keys, and the dtype follows
-    ``beta``, float32 at least; in single precision segments of more than 2^24 units are not exact. Raises
+    ``beta``; in single precision segments of more than 2^24 units are not exact. Raises
     ``ValueError`` for beta < 0, fewer units than segments, and a window that does not fit. Source: Poc-Lopez and
     Aguilera (2024), equations (6) to (8) and (15), with the conventions of their mean-field program.
 
@@ -110,25 +111,15 @@ def sample_finite(
     >>> sample_finite(jax.random.key(0), paper_network(), beta=0.8, num_spins=300, steps=7).attention.shape
     (7, 3)
     """
-    validate.instance(network, Network, "network")
-    key = validate.key(key)
-    steps = validate.count(steps, "steps", minimum=1)
-    beta = validate.finite(beta, "beta", ndim=0)
-    validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")
-    # Numbers of units do not fit into half precision.
-    beta = beta.astype(np.promote_types(beta.dtype, np.float32))
     dtype = beta.dtype
+    start = start_window(network, start)
     window, fields = _sample(
         key,
         jnp.asarray(network.semantic_signs, dtype),
         jnp.asarray(sign_classes(network).positions, dtype),
         jnp.asarray(segment_sizes(network, num_spins), dtype),
         jnp.stack([beta, jnp.asarray(network.gamma, dtype), jnp.asarray(1 - network.epsilon, dtype)]),
-        _on_device(start_window(network, start), dtype),
+        Window(jnp.asarray(start.attention, dtype), jnp.asarray(start.length), jnp.asarray(start.position)),
         steps,
     )
     return Trajectory(**dict(zip(FIELDS, fields, strict=True)), window=window)
-
-
-def _on_device(window: Window, dtype: Any) -> Window:
-    return Window(jnp.asarray(window.attention, dtype), jnp.asarray(window.length), jnp.asarray(window.position))

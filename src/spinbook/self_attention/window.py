@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-from jaxtyping import Int, PRNGKeyArray
+from jaxtyping import Int
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.self_attention.double import numbers
 from spinbook.self_attention.network import Network, positional_bits
 
-__all__ = ["Window", "attention_window", "random_windows", "start_window", "token_window"]
+__all__ = ["Window", "attention_window", "start_window", "token_window"]
 
 
 class Window(NamedTuple):
@@ -39,9 +37,8 @@ def token_window(network: Network, token: Float[ArrayLike, " S"] | None = None, 
     >>> token_window(paper_network()).attention[0].round(4).tolist()
     [0.3467, 0.3267, 0.98]
     """
-    validate.instance(network, Network, "network")
     W = network.semantic_signs.astype(np.float64)
-    x = W[0, 0] if token is None else numbers(token, "token")
+    x = W[0, 0] if token is None else validate.known_numbers(token, "token")
     if x.shape != W.shape[2:]:
         raise ValueError(f"token: expected one number per segment, shape {W.shape[2:]}, got {x.shape}")
     validate.require(lambda x: np.abs(x) <= 1, x, "token", "numbers from -1 to 1")
@@ -64,8 +61,7 @@ def attention_window(network: Network, attention: Float[ArrayLike, "K M"], *, po
     Traceback (most recent call last):
     ValueError: attention: expected shape (4, 3), 4 tokens in the window and 3 features, got (3, 3)
     """
-    validate.instance(network, Network, "network")
-    A = numbers(attention, "attention")
+    A = validate.known_numbers(attention, "attention")
     K, M = network.context, network.num_features
     if A.shape != (K, M):
         raise ValueError(
@@ -81,31 +77,11 @@ def start_window(network: Network, start: Any) -> Window:
     >>> start_window(paper_network(), None).length
     np.int64(1)
     """
-    validate.instance(network, Network, "network")
     start = getattr(start, "window", start)
     if start is None:
         return token_window(network)
     if not isinstance(start, Window):
         return attention_window(network, start)
-    K, M = network.context, network.num_features
-    attention = numbers(start.attention, "start")
-    if attention.shape != (K, M):
-        raise ValueError(
-            f"start: expected a window of shape {(K, M)}, {K} tokens and {M} features, got {attention.shape}"
-        )
-    length = validate.count(start.length, "start.length", minimum=1, maximum=K)
-    return Window(attention, np.int64(length), np.int64(validate.count(start.position, "start.position")))
-
-
-def random_windows(key: PRNGKeyArray, network: Network, num_windows: int) -> Float[np.ndarray, "n K M"]:
-    """A ~ U(-1, 1), independently for each entry of each window: starts for ``bifurcation(..., starts=...)``.
-
-    >>> import jax
-    >>> from spinbook.self_attention import paper_network
-    >>> random_windows(jax.random.key(0), paper_network(), 5).shape
-    (5, 4, 3)
-    """
-    validate.instance(network, Network, "network")
-    key = validate.key(key)
-    shape = validate.count(num_windows, "num_windows"), network.context, network.num_features
-    return np.asarray(jax.random.uniform(key, shape, minval=-1.0, maxval=1.0), np.float64)
+    length = validate.count(start.length, "start.length", minimum=1, maximum=network.context)
+    full = attention_window(network, start.attention, position=start.position)
+    return full._replace(length=np.int64(length))
