@@ -63,21 +63,14 @@ def gradient(function: Callable[..., Tensor], x: Tensor, *others: Tensor) -> Ten
     return slope
 
 
-def real(
-    value: Any,
-    name: str,
-    shape: tuple[int | None, ...],
-    *,
-    dtype: torch.dtype | None = None,
-    device: torch.device | None = None,
-) -> Tensor:
-    """Finite real numbers of shape (..., *shape); ``None`` in ``shape`` stands for any size.
+def real(value: Any, name: str, shape: tuple[int | None, ...], **kind: Any) -> Tensor:
+    """Finite real numbers of shape (..., *shape), ``None`` for any size; ``dtype`` and ``device`` if given.
 
     >>> real([[1.0, 2.0]], "h", (3,))
     Traceback (most recent call last):
     ValueError: h: expected shape (..., 3), got (1, 2)
     """
-    array = validate.tensor(value, name, dtype=dtype, device=device)
+    array = validate.tensor(value, name, **kind)
     last = array.shape[array.ndim - len(shape) :]
     if array.ndim < len(shape) or any(want not in (None, got) for want, got in zip(shape, last, strict=True)):
         sizes = ", ".join("*" if size is None else str(size) for size in shape)
@@ -85,21 +78,14 @@ def real(
     return array
 
 
-def positive(
-    value: Any,
-    name: str,
-    *,
-    ndim: int | None = None,
-    dtype: torch.dtype | None = None,
-    device: torch.device | None = None,
-) -> Tensor:
-    """Finite numbers greater than zero, of ``ndim`` dimensions if given.
+def positive(value: Any, name: str, **kind: Any) -> Tensor:
+    """Finite numbers greater than zero; ``ndim``, ``dtype`` and ``device`` if given.
 
     >>> positive(0.0, "beta")
     Traceback (most recent call last):
     ValueError: beta: expected numbers > 0, got 0
     """
-    array = validate.tensor(value, name, ndim=ndim, dtype=dtype, device=device)
+    array = validate.tensor(value, name, **kind)
     if not (array > 0).all():
         validate.require(lambda x: x > 0, array.tolist(), name, "numbers > 0")
     return array

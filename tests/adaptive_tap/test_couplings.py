@@ -41,25 +41,14 @@ def hollow(N=4, D=3, strength=1.0):
     return strength * J / torch.linalg.eigvalsh(couplings.as_matrix(J))[-1]
 
 
-def largest(J, covariance=None):
-    """Of Sigma J, which is not symmetric: another route than the one of the library."""
-    N, _, D, _ = J.shape
-    sigma = torch.eye(D, dtype=J.dtype) if covariance is None else torch.tensor(covariance)
-    spread = torch.block_diag(*sigma.expand(N, D, D))
-    return float(torch.linalg.eigvals(spread @ couplings.as_matrix(J)).real.max())
-
-
-@pytest.mark.parametrize(
-    "covariance", [None, np.diag([0.5, 2.0, 1.0]), np.stack([np.eye(3) * k for k in (1, 2, 3, 4)])]
-)
-def test_bounded_couplings_are_themselves_inside_and_below_the_bound_outside(covariance):
-    sigma = None if covariance is None else torch.tensor(covariance)
-    bound = couplings.Bounded(sigma)
-    scale = largest(hollow(), covariance)
-    inside = hollow(strength=0.89 / scale)
+def test_bounded_couplings_are_themselves_inside_and_below_the_bound_outside():
+    bound = couplings.Bounded()
+    inside = hollow(strength=0.89)
     assert torch.equal(bound(inside), inside)
-    assert float(bound.largest(inside)) == pytest.approx(0.89, rel=1e-12)
-    values = [largest(bound(hollow(strength=s / scale)), covariance) for s in (0.91, 1.0, 3.0, 1e6)]
+    values = [
+        float(torch.linalg.eigvals(couplings.as_matrix(bound(hollow(strength=s)))).real.max())
+        for s in (0.91, 1.0, 3.0, 1e6)
+    ]
     assert values == sorted(values)
     # By hand: 0.9 + 0.05 u / sqrt(1 + u^2) at u = 2.
     assert values[1] == pytest.approx(0.9 + 0.05 * 2 / np.sqrt(5), rel=1e-10)
@@ -67,7 +56,7 @@ def test_bounded_couplings_are_themselves_inside_and_below_the_bound_outside(cov
 
 
 def test_gradients_of_bounded_couplings_are_right_on_both_sides():
-    bound = couplings.Bounded(torch.diag(torch.tensor([0.5, 2.0], dtype=torch.float64)))
+    bound = couplings.Bounded()
     for strength in (0.3, 2.0):
         J = hollow(2, 2, strength).requires_grad_()
         assert torch.autograd.gradcheck(bound, (J,))

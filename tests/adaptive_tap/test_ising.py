@@ -29,7 +29,6 @@ def test_solution_satisfies_the_printed_equations(name, make_ising):
         np.testing.assert_allclose(np.diag(chi), v, atol=10 * TOL)
     assert bool(found.converged)
     assert float(found.residual) <= TOL
-    assert float(found.smallest_eigenvalue) == pytest.approx(np.linalg.eigvalsh(Lambda - A - extra)[0], rel=1e-7)
 
 
 @each

@@ -74,12 +74,10 @@ class AdaptiveTAPAttention(nn.Module):
     ``couplings`` (num_spins, num_spins, dim, dim) are a parameter. They must have a zero block diagonal and J_ij^{ab} =
     J_ji^{ba}, unless a ``symmetry`` from ``couplings`` is given, which is then applied to them. Drawn couplings have
     the source's variance 1 / (N D^2) before symmetrisation, scaled down to a largest eigenvalue of 1/2 where they would
-    exceed it, as they do for dim < 8: at 1 the Gaussian model ceases to exist. Training must not lead there, so the
-    symmetry for a Gaussian prior is ``couplings.Bounded`` unless given. It leaves couplings unchanged up to a largest
-    eigenvalue of 0.9, or half of the way from that of the given couplings to 1, and beyond it they approach a bound;
-    ``state_dict`` keeps that eigenvalue with the couplings. The source's class has no bound: with another symmetry,
-    such as the source's ``couplings.symmetrize_separately``, a call raises ``ValueError`` with the smallest eigenvalue
-    once the couplings have left the domain.
+    exceed it. At 1 the Gaussian model ceases to exist, so the symmetry for the prior N(0, 1) is ``couplings.Bounded``
+    unless given: it leaves couplings unchanged up to a largest eigenvalue of 0.9, or half of the way from that of the
+    given couplings to 1, which ``state_dict`` keeps. With another symmetry, such as the source's
+    ``couplings.symmetrize_separately``, a call raises ``ValueError`` once the couplings have left the domain.
     Source: "Slow and explicit".
 
     >>> AdaptiveTAPAttention(7, 3)(torch.ones(2, 7, 3)).shape
@@ -107,7 +105,7 @@ class AdaptiveTAPAttention(nn.Module):
         if couplings is None:
             start = (coupling_tensors.symmetrize if symmetry is None else symmetry)(start)
             # A symmetry may return asymmetric couplings, an error below; their symmetric part sets the scale.
-            largest = torch.linalg.eigvalsh(coupling_tensors.as_matrix(coupling_tensors.symmetrize(start)))[-1]
+            largest = coupling_tensors.largest_eigenvalue(coupling_tensors.symmetrize(start))
             start = start / (2 * largest).clamp_min(1)
         self.couplings = nn.Parameter(start)
         if symmetry is None:
@@ -122,9 +120,10 @@ class AdaptiveTAPAttention(nn.Module):
         J = self.couplings.detach()
         # Raises for couplings without a model.
         vector.solve_gaussian(J, J.new_zeros(self.num_spins, self.dim), self.prior)
-        bound = coupling_tensors.Bounded(self.prior.covariance)
-        halfway = (1 + float(bound.largest(J))) / 2
-        return bound if halfway <= bound.inner else coupling_tensors.Bounded(self.prior.covariance, inner=halfway)
+        if self.prior.covariance is not None:
+            return coupling_tensors.symmetrize
+        halfway = (1 + float(coupling_tensors.largest_eigenvalue(J))) / 2
+        return coupling_tensors.Bounded(halfway) if halfway > coupling_tensors.INNER else coupling_tensors.Bounded()
 
     def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
         """J as it is used: the parameter with its symmetry and without self-couplings.
@@ -221,12 +220,8 @@ class SoftmaxCouplings(nn.Module):
     def _heads(self, vectors: Tensor) -> Tensor:
         return vectors.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
-    def weights(self, inputs: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch heads N N"]:
-        """The softmax of the scaled overlaps of queries and keys: rows sum to one.
-
-        >>> SoftmaxCouplings(4, 2).weights(torch.ones(2, 7, 4)).sum(-1).shape
-        torch.Size([2, 2, 7])
-        """
+    def _weights(self, inputs: Tensor) -> Tensor:
+        """The softmax of the scaled overlaps of queries and keys, (batch, heads, N, N): rows sum to one."""
         Q, K = self._heads(self.to_queries(inputs)), self._heads(self.to_keys(inputs))
         return torch.softmax(Q @ K.mT / (self.dim / self.num_heads) ** 0.5, dim=-1)
 
@@ -236,12 +231,12 @@ class SoftmaxCouplings(nn.Module):
         >>> SoftmaxCouplings(4, 2).coupling_tensor(torch.ones(2, 7, 4)).shape
         torch.Size([2, 7, 7, 4, 4])
         """
-        each = self.weights(inputs).repeat_interleave(self.dim // self.num_heads, dim=1)
+        each = self._weights(inputs).repeat_interleave(self.dim // self.num_heads, dim=1)
         return torch.einsum("baij,ac->bijac", each, self.to_values.weight)
 
     def forward(self, inputs: Float[Tensor, "batch N D"]) -> Callable[[Tensor], Tensor]:
         """The sum over the couplings J(X) as a function of the spins, without storing J."""
-        weights = self.weights(inputs)
+        weights = self._weights(inputs)
 
         def mixed(spins: Tensor) -> Tensor:
             return (weights @ self._heads(self.to_values(spins))).transpose(1, 2).reshape(spins.shape)

@@ -19,6 +19,7 @@ __all__ = [
     "Bounded",
     "as_matrix",
     "count_free",
+    "largest_eigenvalue",
     "sample",
     "symmetrize",
     "symmetrize_components",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 # Couplings up to this largest eigenvalue are what they are; beyond, they approach a bound halfway from here to 1.
-_INNER = 0.9
+INNER = 0.9
 
 
 def as_matrix(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N*D N*D"]:
@@ -84,16 +85,15 @@ def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
 class Bounded(nn.Module):
     """c J, J hollow and symmetric, with a factor c(lambda) <= 1 so that a Gaussian model exists throughout training.
 
-    lambda is the largest eigenvalue of Sigma J, and a model with the prior N(0, Sigma) exists while it is below 1.
-    Up to lambda = ``inner`` nothing changes: c = 1. Beyond, c lambda = inner + w u / sqrt(1 + u^2) with
-    u = (lambda - inner) / w and w = (1 - inner) / 2: twice differentiable, increasing, and below (1 + inner) / 2 for
-    every J. So no step of an optimiser leaves the domain, and all directions of J keep a gradient. Couplings are
-    symmetrised by ``symmetrize``; they may have more symmetry before. ``covariance`` is Sigma, (dim, dim) or one for
-    each spin; the unit matrix unless given.
+    lambda is the largest eigenvalue of J, and a model with the prior N(0, 1) exists while it is below 1. Up to lambda =
+    ``inner`` nothing changes: c = 1. Beyond, c lambda = inner + w u / sqrt(1 + u^2) with u = (lambda - inner) / w and
+    w = (1 - inner) / 2: twice differentiable, increasing, and below (1 + inner) / 2 for every J. So no step of an
+    optimiser leaves the domain, and all directions of J keep a gradient. Couplings are symmetrised by ``symmetrize``;
+    they may have more symmetry before.
     Cost: a Cholesky factorisation of N D rows, and the eigenvalues where lambda > inner.
 
     >>> J = Bounded()(torch.ones(3, 3, 2, 2))  # lambda = 4
-    >>> round(float(torch.linalg.eigvalsh(as_matrix(J))[-1]), 4)
+    >>> round(float(largest_eigenvalue(J)), 4)
     0.95
     >>> torch.equal(Bounded()(J / 2), J / 2)  # exact
     True
@@ -101,45 +101,37 @@ class Bounded(nn.Module):
 
     inner: Tensor
 
-    def __init__(self, covariance: Float[Tensor, "*spins D D"] | None = None, *, inner: float = _INNER) -> None:
+    def __init__(self, inner: float = INNER) -> None:
         super().__init__()
-        self.covariance = covariance
         # With the couplings in ``state_dict``, whose meaning it is part of.
         self.register_buffer("inner", torch.tensor(inner, dtype=torch.float64))
-
-    def _standardized(self, couplings: Tensor) -> Tensor:
-        """F^T J F as one matrix, Sigma = F F^T; its largest eigenvalue is lambda."""
-        if self.covariance is None:
-            return as_matrix(couplings)
-        N, _, D, _ = couplings.shape
-        F = torch.linalg.cholesky(self.covariance.to(couplings)).expand(N, D, D)
-        return as_matrix(torch.einsum("iba,ijbc,jcd->ijad", F, couplings, F))
-
-    def largest(self, couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, ""]:
-        """lambda of hollow symmetric couplings.
-
-        >>> round(float(Bounded().largest(without_self_couplings(torch.ones(3, 3, 1, 1)))), 4)
-        2.0
-        """
-        return torch.linalg.eigvalsh(self._standardized(couplings))[-1]
 
     @tensors.solver
     def forward(self, couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
         """c J."""
         J = without_self_couplings(symmetrize(couplings))
         with torch.no_grad():
-            room = -self._standardized(J)
+            room = -as_matrix(J)
             room.diagonal().add_(self.inner)
             _, beyond = torch.linalg.cholesky_ex(room)
         # Eigenvalues cost several factorisations and are not needed inside; infinite couplings count as outside.
         if beyond == 0:
             return J
-        size = self.largest(validate.tensor(J, "couplings"))
+        size = largest_eigenvalue(validate.tensor(J, "couplings"))
         if size <= self.inner:
             return J
         width = (1 - self.inner) / 2
         u = (size - self.inner) / width
         return (self.inner + width * u / torch.sqrt(1 + u * u)) / size * J
+
+
+def largest_eigenvalue(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, ""]:
+    """lambda of symmetric couplings as one matrix: below 1 a Gaussian model exists.
+
+    >>> round(float(largest_eigenvalue(without_self_couplings(torch.ones(3, 3, 1, 1)))), 4)
+    2.0
+    """
+    return torch.linalg.eigvalsh(as_matrix(couplings))[-1]
 
 
 def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:

@@ -26,18 +26,18 @@ from spinbook.annotations import Float
 __all__ = ["Binary", "Gaussian", "Prior", "Spherical", "require_positive_definite"]
 
 
+Vectors = Float[Tensor, "*batch dim"]
+Matrices = Float[Tensor, "*batch dim dim"]
+
+
 @runtime_checkable
 class Prior(Protocol):
     """The methods of a prior that adaptive TAP calls. ``cavity_variances`` is a symmetric matrix for each field."""
 
-    def log_partition(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> Float[Tensor, "*batch"]:
+    def log_partition(self, fields: Vectors, cavity_variances: Matrices) -> Float[Tensor, "*batch"]:
         """log Z(h, V)."""
 
-    def moments(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> tuple[Float[Tensor, "*batch dim"], Float[Tensor, "*batch dim dim"]]:
+    def moments(self, fields: Vectors, cavity_variances: Matrices) -> tuple[Vectors, Matrices]:
         """Mean dlog Z / dh and covariance d^2 log Z / dh^2."""
 
 
@@ -89,18 +89,14 @@ class Gaussian:
         )
         return factor, precision
 
-    def log_partition(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> Float[Tensor, "*batch"]:
+    def log_partition(self, fields: Vectors, cavity_variances: Matrices) -> Float[Tensor, "*batch"]:
         """h . (Sigma^-1 - V)^-1 h / 2 - log det(1 - Sigma V) / 2."""
         factor, precision = self._factor(fields, cavity_variances)
         log_det = 2 * torch.diagonal(factor, dim1=-2, dim2=-1).log().sum(-1) - torch.logdet(precision)
         mean = torch.cholesky_solve(fields[..., None], factor)[..., 0]
         return ((fields * mean).sum(-1) - log_det) / 2
 
-    def moments(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> tuple[Float[Tensor, "*batch dim"], Float[Tensor, "*batch dim dim"]]:
+    def moments(self, fields: Vectors, cavity_variances: Matrices) -> tuple[Vectors, Matrices]:
         """(Sigma^-1 - V)^-1 h and (Sigma^-1 - V)^-1."""
         factor, _ = self._factor(fields, cavity_variances)
         covariance = torch.cholesky_inverse(factor)
@@ -132,16 +128,12 @@ class Binary:
         S = (2 * bits - 1).to(fields.dtype)
         return S, fields @ S.T + ((S @ cavity_variances) * S).sum(-1) / 2
 
-    def log_partition(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> Float[Tensor, "*batch"]:
+    def log_partition(self, fields: Vectors, cavity_variances: Matrices) -> Float[Tensor, "*batch"]:
         """log of the mean of exp(h . S + S . V S / 2) over the states."""
         S, exponents = self._exponents(fields, cavity_variances)
         return torch.logsumexp(exponents, dim=-1) - S.shape[-1] * math.log(2)
 
-    def moments(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> tuple[Float[Tensor, "*batch dim"], Float[Tensor, "*batch dim dim"]]:
+    def moments(self, fields: Vectors, cavity_variances: Matrices) -> tuple[Vectors, Matrices]:
         """Weighted mean and covariance of the states."""
         S, exponents = self._exponents(fields, cavity_variances)
         p = torch.softmax(exponents, dim=-1)
@@ -239,15 +231,11 @@ class Spherical:
         constant = math.lgamma(dim / 2) + (2 - dim) * math.log(self.radius)
         return constant + peak[..., 0] + total.log(), weights / total[..., None], G
 
-    def log_partition(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> Float[Tensor, "*batch"]:
+    def log_partition(self, fields: Vectors, cavity_variances: Matrices) -> Float[Tensor, "*batch"]:
         """log of the mean of exp(h . S + S . V S / 2) over the sphere."""
         return self._weights(fields, cavity_variances)[0]
 
-    def moments(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> tuple[Float[Tensor, "*batch dim"], Float[Tensor, "*batch dim dim"]]:
+    def moments(self, fields: Vectors, cavity_variances: Matrices) -> tuple[Vectors, Matrices]:
         """The average over the contour of G h / 2, and of G / 2 plus the scatter of G h / 2."""
         _, weights, G = self._weights(fields, cavity_variances)
         means = (G @ fields[..., None, :, None].to(G.dtype))[..., 0] / 2

@@ -22,6 +22,7 @@ __all__ = ["free_energy", "log_partition", "magnetizations"]
 
 Fields = Float[ArrayLike, "*batch N D"]
 Couplings = Float[ArrayLike, "*batch N N"] | None
+Numbers = Float[ArrayLike, "*batch"]
 
 # Strengths whose square is less than this times D are summed as a series of three terms.
 _WEAK = 1e-4
@@ -109,9 +110,7 @@ def _log_partition(H: Tensor, J: Tensor, beta: Tensor) -> Tensor:
     return torch.logsumexp(exponent, dim=-1)
 
 
-def log_partition(
-    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
-) -> Float[Tensor, "*batch"]:
+def log_partition(h: Fields, couplings: Couplings = None, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch"]:
     """ln(Z / Z_0) = ln <exp(-beta E)> over directions; for one spin ln[Gamma(D/2) (2/k)^nu I_nu(k)], nu = D/2 - 1.
 
     With k = beta D |h| for fields ``h`` (..., N, D), N = 1 or 2, divided by sqrt(D). Two spins: the integral over the
@@ -125,9 +124,7 @@ def log_partition(
     return _log_partition(*_inputs(h, couplings, beta))
 
 
-def free_energy(
-    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
-) -> Float[Tensor, "*batch"]:
+def free_energy(h: Fields, couplings: Couplings = None, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch"]:
     """f = -ln(Z / Z_0) / (beta D): what ``VectorSpinModel.free_energy`` approximates. Arguments of ``log_partition``.
 
     >>> free_energy(torch.zeros(2, 5, dtype=torch.float64), [[0.0, 0.1], [0.1, 0.0]]).item() < 0
@@ -137,9 +134,7 @@ def free_energy(
     return -_log_partition(H, J, b) / (b * H.shape[-1])
 
 
-def magnetizations(
-    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
-) -> Float[Tensor, "*batch N D"]:
+def magnetizations(h: Fields, couplings: Couplings = None, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch N D"]:
     """m_i = <sigma_i> / sqrt(D) = -df/dh_i, by autodiff. Arguments as for ``log_partition``.
 
     >>> magnetizations(torch.ones(1, 1, dtype=torch.float64))  # tanh

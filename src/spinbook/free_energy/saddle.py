@@ -18,6 +18,11 @@ from spinbook.adaptive_tap import implicit
 
 __all__ = ["Point", "Saddle", "at", "minimum", "phi", "real_phi", "start"]
 
+# One t for each site, or one for all.
+Auxiliaries = Float[Tensor, "*#batch K"]
+Matrices = Float[Tensor, "*#batch N N"]
+Numbers = Float[Tensor, "*#batch"]
+
 # Part of the predicted decrease of phi that a step must deliver, and of the way to the boundary that it may go.
 _SUFFICIENT = 1e-4
 _TO_BOUNDARY = 0.9
@@ -28,11 +33,11 @@ _FAR = 0.6
 class Saddle(NamedTuple):
     """The minimum of phi: its value, its place, V^-1 and the Hessian there, all differentiable; and the evidence."""
 
-    phi: Float[Tensor, "*#batch"]
-    t: Float[Tensor, "*#batch K"]
-    inverse: Float[Tensor, "*#batch N N"]
-    curvature: Float[Tensor, "*#batch K K"]
-    residual: Float[Tensor, "*#batch"]
+    phi: Numbers
+    t: Auxiliaries
+    inverse: Matrices
+    curvature: Matrices
+    residual: Numbers
     num_steps: Int[Tensor, "*#batch"]
     converged: Bool[Tensor, "*#batch"]
 
@@ -41,14 +46,14 @@ class Point(NamedTuple):
     """phi at some t, infinite outside of V > 0, with gradient, Hessian, ln det V and V^-1 there."""
 
     inside: Bool[Tensor, "*#batch"]
-    phi: Float[Tensor, "*#batch"]
+    phi: Numbers
     # The rounding error of a number of the size of the terms of phi.
-    noise: Float[Tensor, "*#batch"]
-    slope: Float[Tensor, "*#batch K"]
-    curvature: Float[Tensor, "*#batch K K"]
-    logdet: Float[Tensor, "*#batch"]
-    inverse: Float[Tensor, "*#batch N N"]
-    residual: Float[Tensor, "*#batch"]
+    noise: Numbers
+    slope: Auxiliaries
+    curvature: Matrices
+    logdet: Numbers
+    inverse: Matrices
+    residual: Numbers
 
 
 def _diagonal(matrix: Tensor) -> Tensor:
@@ -78,14 +83,7 @@ class _Inverse(torch.autograd.Function):
         return of_logdet[..., None, None] * P - P @ ((of_inverse + of_inverse.mT) / 2) @ P, None, None
 
 
-def at(
-    t: Float[Tensor, "*#batch K"],
-    couplings: Float[Tensor, "*#batch N N"],
-    gram: Float[Tensor, "*#batch N N"],
-    beta: Float[Tensor, "*#batch"],
-    *,
-    name: str = "",
-) -> Point:
+def at(t: Auxiliaries, couplings: Matrices, gram: Matrices, beta: Numbers, *, name: str = "") -> Point:
     """phi and its derivatives at t, by one Cholesky factorisation of V = diag(t) - J.
 
     d phi / d t_i = beta - 1/2 [V^-1]_ii - beta/4 [V^-1 H H^T V^-1]_ii, which is beta (1 - <|sigma_i|^2> / D): the
@@ -134,12 +132,7 @@ def _evaluated(
     return Point(inside, value, noise, slope, curvature, logdet, inverse, residual)
 
 
-def phi(
-    t: Float[Tensor, "*#batch K"],
-    couplings: Float[Tensor, "*#batch N N"],
-    gram: Float[Tensor, "*#batch N N"],
-    beta: Float[Tensor, "*#batch"],
-) -> Float[Tensor, "*#batch"]:
+def phi(t: Auxiliaries, couplings: Matrices, gram: Matrices, beta: Numbers) -> Numbers:
     """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), with V = diag(t) - J.
 
     Convex where V > 0, which is where the Gaussian integral behind it exists; ``ValueError`` elsewhere. One t for all
@@ -152,11 +145,8 @@ def phi(
 
 
 def real_phi(
-    t: Float[Tensor, "*#batch K"] | Complex[Tensor, "*#batch K"],
-    couplings: Float[Tensor, "*#batch N N"],
-    gram: Float[Tensor, "*#batch N N"],
-    beta: Float[Tensor, "*#batch"] | float,
-) -> Float[Tensor, "*#batch"]:
+    t: Auxiliaries | Complex[Tensor, "*#batch K"], couplings: Matrices, gram: Matrices, beta: Numbers | float
+) -> Numbers:
     """Re phi(t) by an LU factorisation, wherever V is regular: for complex t, beyond V > 0, and for any square J.
 
     For pictures of phi. Outside V > 0 no Gaussian integral converges to it, and for J that is not symmetric it is not
@@ -180,9 +170,7 @@ def _single_site(squares: Tensor, beta: Tensor) -> Tensor:
     return (free + torch.sqrt(free**2 + squares)) / 2
 
 
-def start(
-    couplings: Float[Tensor, "*#batch N N"], gram: Float[Tensor, "*#batch N N"], beta: Float[Tensor, "*#batch"]
-) -> tuple[Float[Tensor, "*#batch N"], Point]:
+def start(couplings: Matrices, gram: Matrices, beta: Numbers) -> tuple[Auxiliaries, Point]:
     """t_i = s(|u_i|) + sum_j J_ij^2 g_j: each site alone in the field u_i = h_i + sum_j J_ij g_j h_j of the others.
 
     Here g_j = 1 / s(|h_j|) is V^-1_jj without couplings and s(u) the exact saddle of one spin. The start is wrong at
@@ -271,11 +259,11 @@ def _newton(
 
 @tensors.solver
 def minimum(
-    couplings: Float[Tensor, "*#batch N N"],
-    gram: Float[Tensor, "*#batch N N"],
-    beta: Float[Tensor, "*#batch"],
+    couplings: Matrices,
+    gram: Matrices,
+    beta: Numbers,
     *,
-    t0: Float[Tensor, "*#batch K"] | None = None,
+    t0: Auxiliaries | None = None,
     tol: float = 1e-12,
     max_steps: int = 100,
 ) -> Saddle:
