@@ -43,7 +43,7 @@ _FRONT_MATTER: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "source": (str, "a key of references.bib"),
     "summary": (str, "words"),
 }
-"""What the section ``companion`` of a front matter must have; it may have ``data``, files."""
+"""What the section ``companion`` of a front matter must have; it may have ``data``, files, and ``limit``, seconds."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ class Chapter:
     quick: Mapping[str, Any]
     parameters: Mapping[str, Any]
     notebook: NotebookNode
+    limit: float = 0.0
+    """Seconds after which a run is stopped; 0 for a multiple of the budget."""
 
     @property
     def chapter(self) -> str:
@@ -216,6 +218,10 @@ def load(root: Path, name: str) -> Chapter:
         facts = dict(notebook.metadata.get("companion", {}))
     except SyntaxError as error:
         raise ValueError(f"{shown}: expected cells in Python: {error.msg} in {(error.text or '').strip()!r}") from error
+    except yaml.MarkedYAMLError as error:
+        # jupytext hands the YAML on without the first line, which is ---.
+        line = error.problem_mark.line + 2 if error.problem_mark else 0
+        raise manuscript.Unreadable(path, line, f"front matter: expected YAML, got {error.problem}") from error
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {error}") from error
     if chapter_of(name) != name:
@@ -236,17 +242,18 @@ def load(root: Path, name: str) -> Chapter:
 
 
 def _problems(facts: Mapping[str, Any]) -> Iterator[str]:
-    known = [*_FRONT_MATTER, "data"]
+    known = [*_FRONT_MATTER, "data", "limit"]
     if strange := sorted(map(str, facts.keys() - set(known))):
         yield f"expected some of {known}, got {strange}"
     for name, (kind, words) in _FRONT_MATTER.items():
         if not isinstance(facts.get(name), kind):
             yield f"{name}: expected {words}, got {facts.get(name, 'nothing')!r}"
-    data, seconds = facts.get("data", []), facts.get("budget", 1)
+    data = facts.get("data", [])
     if not isinstance(data, list) or not all(isinstance(file, str) and _PLACE.fullmatch(file) for file in data):
         yield f"data: expected a list of files of the repository, got {data!r}"
-    if isinstance(seconds, (int, float)) and not 0 < seconds < math.inf:
-        yield f"budget: expected seconds, a number above 0, got {seconds!r}"
+    for name in ("budget", "limit"):
+        if not isinstance(seconds := facts.get(name, 1), (int, float)) or not 0 < seconds < math.inf:
+            yield f"{name}: expected seconds, a number above 0, got {seconds!r}"
 
 
 @functools.lru_cache(maxsize=64)

@@ -214,6 +214,33 @@ def test_a_page_is_a_notebook_like_others(toy_book, monkeypatch):
     assert printed(names) == "[]\n"
 
 
+def test_an_error_that_is_expected_is_shown_and_the_page_goes_on(toy_book):
+    page(toy_book, ':tags: [raises-exception]\n\nprint("before")\n1 / 0', "print(2)")
+    assert toy_book.run() is None
+    raises, after = [cell for cell in notebook(toy_book).cells if cell.cell_type == "code"][1:]
+    assert [output.output_type for output in raises.outputs] == ["stream", "error"]
+    assert printed(after) == "2\n"
+
+
+def test_a_flood_of_output_is_cut_in_the_time_that_it_takes_to_print(toy_book):
+    page(
+        toy_book,
+        "for i in range(10**5):\n    print('x' * 99)",
+        "print('y' * 10**6)",
+        "'z' * 10**6",
+        "for i in range(5000):\n    print(f'\\r{i:060d}', end='', flush=i % 50 == 0)",
+    )
+    began = time.monotonic()
+    assert toy_book.run() is None
+    assert time.monotonic() - began < 60
+    many, long, text, progress = [cell for cell in notebook(toy_book).cells if cell.cell_type == "code"][1:]
+    assert printed(many).endswith("\n[the output is cut here, after 100 kB]\n")
+    assert 100_000 <= len(printed(many)) < 101_000
+    assert printed(long).startswith("y" * 2000 + " [... 98000 more characters]\n[the output is cut here")
+    assert len(text.outputs[0].data["text/plain"]) < 3000
+    assert printed(progress) == f"{4999:060d}"
+
+
 def test_a_warning_is_an_error(toy_book):
     page(toy_book, "import warnings\nwarnings.warn('odd')")
     assert toy_book.run().error == "UserWarning: odd"
@@ -341,13 +368,13 @@ def test_a_damaged_result_and_a_changed_module_run_their_pages_and_no_other(copy
 
 
 def test_a_page_that_never_ends_is_stopped_and_the_others_go_on(toy_book):
-    page(toy_book, "x = 1", "while True: pass", "y = 1", budget=0.2)
+    page(toy_book, "x = 1", "while True: pass", "y = 1", limit=3)
     toy_book.path(CLAIMS).write_text("claims:\n" + toy_book.path(CLAIMS).read_text().split("\n\n", 1)[1])
     toy_book.edit(AUDIT, "ends at {measured}`probe.top:.1f`", "ends")
     outcome, said = toy_book.build()
     assert [(one.chapter, one.cell) for one in outcome.failures] == [("probe", 3)]
     assert outcome.problems[0].startswith(
-        "chapter probe failed in code cell 3: stopped after 4 s, a multiple of its budget"
+        "chapter probe failed in code cell 3: stopped after 3 s, its limit (companion: limit in the front matter)"
     )
     assert int(re.search(r"probe: FAILED after (\d+) s", said)[1]) < 40
     assert "audits/probe: finished" in said

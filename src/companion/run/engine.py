@@ -28,6 +28,9 @@ from traitlets.config import Config
 from companion.run import kernel
 from companion.run.key import Checks, expressions, figure_name
 
+_MOST, _LONGEST = 100_000, 2_000
+"""Characters of text that a cell may show, and of a line of it."""
+
 
 class Stopped(Exception):
     """A page stopped, for a reason in words."""
@@ -56,7 +59,11 @@ def execute(notebook: NotebookNode, parameters: Mapping[str, Any], page: Page) -
     """Execute a notebook with papermill, as ``page.notebook``. Raises ``Stopped`` where the page fails."""
     papermill_engines.register(__name__, _Engine)
     names = {"engine_name": __name__, "kernel_name": "python3"}
-    papermill.execute_notebook(notebook, None, dict(parameters), **names, progress_bar=False, page=page)
+    try:
+        papermill.execute_notebook(notebook, None, dict(parameters), **names, progress_bar=False, page=page)
+    finally:
+        for cell in page.notebook.cells if page.notebook else []:
+            cell.get("outputs", []).extend(cell.metadata.pop("raised", []))
 
 
 class _Engine(PapermillEngine):  # type: ignore[misc]
@@ -109,6 +116,15 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
             raise self._too_late() from error
         except DeadKernelError as error:
             raise Stopped("the kernel died") from error
+        for one in cell.get("outputs", []):
+            if one.output_type == "stream":
+                one.text = _cut(one.text)
+            elif "text/plain" in one.get("data", {}):
+                one.data["text/plain"] = _cut(one.data["text/plain"])
+        if "raises-exception" in cell.metadata.get("tags", []):
+            # papermill takes every error that it sees for a failure: `execute` brings these back.
+            cell.metadata["raised"] = [one for one in cell.outputs if one.output_type == "error"]
+            cell.outputs = [one for one in cell.outputs if one.output_type != "error"]
         if figure:
             self.ask(kernel.call("take", figure), f"figure {figure}", cell)
             cell.outputs = [one for one in cell.outputs if "image/png" not in one.get("data", {})]
@@ -140,15 +156,39 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
             raise Stopped(f"{place}: {result['ename']}: {result['evalue']}")
         return result
 
+    def output(self, outs: list[NotebookNode], msg: Any, display_id: Any, cell_index: int) -> NotebookNode | None:
+        """Joins what is printed to what was printed before, up to a length, so that a flood costs its own length."""
+        content = msg["content"]
+        if msg["msg_type"] == "stream" and outs and outs[-1].get("name") == content["name"]:
+            text = outs[-1].text + content["text"]
+            outs[-1].text = text if len(text) <= 2 * _MOST else _seen(text)[: 2 * _MOST]
+            return outs[-1]
+        return super().output(outs, msg, display_id, cell_index)
+
     def _figure(self, name: str) -> NotebookNode:
         picture = self.page.folder / "figures" / name / f"{name}.png"
         encoded = base64.b64encode(picture.read_bytes()).decode("ascii")
         return nbformat.v4.new_output("display_data", {"image/png": encoded}, metadata={"companion": {"figure": name}})
 
     def _too_late(self) -> Stopped:
-        return Stopped(f"stopped after {self.page.limit:.0f} s, a multiple of its budget")
+        return Stopped(f"stopped after {self.page.limit:.0f} s, its limit (companion: limit in the front matter)")
 
 
 def _text(result: Mapping[str, Any]) -> str:
     """The text of a value that is a string."""
     return str(ast.literal_eval(result["data"]["text/plain"]))
+
+
+def _seen(text: str) -> str:
+    """What a terminal shows of lines that are written over."""
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+
+
+def _cut(text: str) -> str:
+    """The text as it is seen, up to a length."""
+    text = _seen(text)
+    if len(text) > _MOST:
+        text = f"{text[:_MOST]}\n[the output is cut here, after {_MOST // 1000} kB]\n"
+    lines = text.split("\n") if len(text) > _LONGEST else [text]
+    longer = " [... {} more characters]"
+    return "\n".join(x if len(x) <= _LONGEST else x[:_LONGEST] + longer.format(len(x) - _LONGEST) for x in lines)

@@ -25,8 +25,6 @@ from companion import pages, project
 from companion.run import kernel, process
 from companion.run.key import checks, key, state
 
-_TIMES = 20
-"""So many times its budget a page may take."""
 RECORD = "record.json"
 """What a finished run says of itself, in its folder."""
 
@@ -146,7 +144,7 @@ def run(
         }
         page = engine.Page(
             folder=folder,
-            limit=_TIMES * chapter.budget,
+            limit=chapter.limit or max(10 * chapter.budget, 300.0),
             checks=checks(root, chapter),
             variables=variables,
             private=Path(private),

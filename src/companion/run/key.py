@@ -76,8 +76,8 @@ def _cells(chapter: pages.Chapter) -> list[Any]:
     cells = [first]
     for cell in chapter.notebook.cells:
         if cell.cell_type == "code":
-            is_parameters = "parameters" in cell.metadata.get("tags", [])
-            cells.append([[cell.source, is_parameters, figure_name(cell), cell.metadata.get("claim")], []])
+            does = {"parameters", "raises-exception"} & set(cell.metadata.get("tags", []))
+            cells.append([[cell.source, sorted(does), figure_name(cell), cell.metadata.get("claim")], []])
         cells[-1][1] = sorted({*cells[-1][1], *expressions(cell)})
     return cells
 
