@@ -51,8 +51,7 @@ class IsingResponse(NamedTuple):
     ``magnetizations``: m_i = <S_i>. ``cavity_variances``: V_i, the variance of the cavity field on spin i,
     dimensionless (of beta sum_j J_ij S_j). ``susceptibilities``: chi_ij = dm_i / d(beta h_j) by the linear response
     of the theory, its estimate of <S_i S_j> - m_i m_j. ``log_partition``: -G, its estimate of log Z.
-    ``smallest_eigenvalue``: of chi^-1; negative or zero is the warning that chi is not a covariance. ``residual``:
-    the largest error of the self-consistency conditions for m and (adaptive TAP) for the diagonal of chi.
+    ``residual``: the largest error of the self-consistency conditions for m and (adaptive TAP) for the diagonal of chi.
     ``num_steps``: updates tried. ``converged``: whether the residual is at most the tolerance, or at most the rounding
     error with which it can be computed: that grows with the couplings and with the condition of Lambda - A, and
     beyond beta J_ij of about 100 in double precision it is more than 1e-10.
@@ -62,7 +61,6 @@ class IsingResponse(NamedTuple):
     cavity_variances: Float[Tensor, "*batch N"]
     susceptibilities: Float[Tensor, "*batch N N"]
     log_partition: Float[Tensor, "*batch"]
-    smallest_eigenvalue: Float[Tensor, "*batch"]
     residual: Float[Tensor, "*batch"]
     num_steps: Int[Tensor, "*batch"]
     converged: Bool[Tensor, "*batch"]
@@ -324,15 +322,6 @@ def _attached(theory: _Naive, model: IsingModel, point: _Point) -> _Point:
     return _evaluate(theory, model, theta, point.at.memory)
 
 
-def _smallest_eigenvalue(response: Tensor, chi: Tensor) -> Tensor:
-    """Of chi^-1. From chi, because chi^-1 has entries as large as the inverse variance of a saturated spin."""
-    inverse = 1 / torch.linalg.eigvalsh(chi)
-    positive = torch.linalg.cholesky_ex(response).info == 0
-    # Rounding may give the variance of a saturated spin the wrong sign, but never that of the softest direction.
-    negative = inverse.amin(-1).clamp_max(0)
-    return torch.where(positive, inverse.abs().amin(-1), negative)
-
-
 def _response(theory: _Naive, model: IsingModel, point: _Point, num_steps: Tensor, tol: float) -> IsingResponse:
     m, v = torch.tanh(point.theta), _sech2(point.theta)
     response = theory.response(model.A, m, v, point.at)
@@ -343,10 +332,8 @@ def _response(theory: _Naive, model: IsingModel, point: _Point, num_steps: Tenso
     values: tuple[Tensor, ...] = (m, point.at.cavity_variances, chi, -point.free_energy)
     if any(value.requires_grad for value in values):
         values = tuple(implicit.differentiable_once(value) for value in values)
-    with torch.no_grad():
-        smallest = _smallest_eigenvalue(response, chi)
     residual = point.residual.detach()
-    evidence = smallest, residual, num_steps, residual <= point.floor.clamp_min(tol)
+    evidence = residual, num_steps, residual <= point.floor.clamp_min(tol)
     return IsingResponse(*(entry.reshape(model.batch + entry.shape[1:]) for entry in (*values, *evidence)))
 
 
