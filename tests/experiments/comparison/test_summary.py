@@ -14,7 +14,8 @@ from spinbook.records import table
 
 def made_run(**values):
     """What a record has of a run of which these values are known."""
-    return dict.fromkeys(Outcome._fields) | {"failure": ""} | values
+    names = (*Outcome._fields, "steps_before", "steps_after", "memory_ratio")
+    return dict.fromkeys(names) | {"failure": ""} | values
 
 
 def made_row(module="a", task="digits", *, runs=()):
