@@ -137,6 +137,11 @@ if __name__ == "__main__":
             if name == "trained":
                 found |= trained_only(states, start, numbers, ids, network)
             body[name] = {key: records.numbers(value, 3) for key, value in found.items()}
-    known = {"format": 1, "plan": None, "sizes": {"passes": LATE}, "reactions": [r.name for r in chosen]}
+    known = {
+        "format": 1,
+        "plan": None,
+        "sizes": {"reactions": len(chosen), "steps": LATE},
+        "reactions": [r.name for r in chosen],
+    }
     known |= {"passes": list(KEPT), "networks": body, "complete": False}
     records.write(given.out / "looped.json.gz", known | records.circumstances(begin))
