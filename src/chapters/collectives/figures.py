@@ -39,7 +39,7 @@ ROAD = (
     Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 35, "driven", (2, 3)),
     Stop("nonequilibrium-dynamics", "How far does one step go?", ("entropy-production",), 25, "driven", (2, 4)),
     Stop("comparison", "What would you lose?", ("free-energy", "nonequilibrium-dynamics"), 20, "", (1, 5)),
-    Stop("trained-transformer", "What is inside a transformer that people use?", ("comparison",), 25, "", (1, 6)),
+    Stop("trained-transformer", "What is inside a transformer that people use?", ("comparison",), 30, "", (1, 6)),
 )
 """The lessons in the order of the book: the map of it is drawn from this, and from nothing else."""
 

@@ -44,7 +44,7 @@ def from_delayed_correlations(
     1.68
     """
     J = couplings
-    return beta * jnp.sum((J - J.T) * delayed_correlations, axis=(-2, -1))
+    return beta * jnp.einsum("ij,...ij->...", J - J.T, delayed_correlations)
 
 
 class SampledProduction(NamedTuple):
