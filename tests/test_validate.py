@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from experiments.datasets import digits
-from spinbook import rbm, validate
+from spinbook import validate
 from spinbook.adaptive_tap import solve_ising
 from spinbook.precision import enable_x64
 
@@ -99,7 +99,7 @@ def test_gradient_passes_through_a_list_of_traced_numbers():
 
 
 def test_library_leaves_global_configuration_alone():
-    modules = [validate.__file__, digits.__file__, *Path(rbm.__file__).parent.glob("*.py")]
+    modules = [Path(digits.__file__), *Path(validate.__file__).parent.rglob("*.py")]
     assert len(modules) > 10
     for module in modules:
-        assert "jax.config" not in Path(module).read_text()
+        assert "jax.config.update" not in module.read_text().replace(">>> jax.config", "")
