@@ -21,7 +21,7 @@ import xarray as xr
 
 from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Bool, Float, Number
-from spinbook.lens_sample import sample
+from spinbook.lens_sample import repeated_block, sample
 from spinbook.precision import enable_x64
 from spinbook.vector import closure as vector_closure
 from spinbook.vector.mean_field import collective_mode
@@ -35,6 +35,7 @@ __all__ = [
     "irreversibility",
     "key_lengths",
     "measure",
+    "repeated_block",
     "sample",
     "second_eigenvalue",
     "sink_law",

@@ -322,6 +322,10 @@ def test_a_module_that_is_no_python_is_named(toy_book):
         toy_book.key()
 
 
+def test_the_style_sheet_of_a_package_is_needed_like_a_module():
+    assert key._mentioned('import walks.pairs\nplt.style.use("steps.book")', package="") == ["walks.pairs", "steps"]
+
+
 def test_values_take_the_places_of_expressions():
     text = "From {eval}`a` to {eval}``f'`{b}`'`` and {eval}`c`."
     assert key.evaluated(text, {"a": "1", "f'`{b}`'": "2"}) == "From 1 to 2 and {eval}`c`."

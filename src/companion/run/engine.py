@@ -10,6 +10,7 @@ import ast
 import base64
 import json
 import math
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,8 +29,7 @@ from traitlets.config import Config
 from companion.run import kernel
 from companion.run.key import Checks, expressions, figure_name
 
-_MOST, _LONGEST = 100_000, 2_000
-"""Characters of text that a cell may show, and of a line of it."""
+_MOST, _LONGEST = 100_000, 2_000  # characters of text that a cell may show, and of a line of it
 
 
 class Stopped(Exception):
@@ -70,8 +70,7 @@ class _Engine(PapermillEngine):  # type: ignore[misc]
     @classmethod
     def execute_managed_notebook(cls, manager: Any, kernel_name: str, *, page: Page, **options: Any) -> None:
         page.notebook = manager.nb
-        # A kernel binds ports that were free a moment before, and dies if another program has taken a port meanwhile.
-        # Sockets in a folder of its own are apart from all others.
+        # By sockets in a folder of its own: another program may take a port that was free a moment before.
         client = _Client(
             manager,
             kernel_name=kernel_name,
@@ -89,8 +88,7 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
     def papermill_execute_cells(self) -> None:
         """The beginning, all cells, then the checks and the facts."""
         self.page.ends = time.monotonic() + self.page.limit
-        # Not by a file that IPython runs at its start: it looks for those with a pattern, in which a folder that has
-        # brackets in its name is not found.
+        # Not by a startup file of IPython, which does not find one in a folder with brackets in its name.
         self.ask(kernel.call("begin"), "at its beginning")
         super().papermill_execute_cells()
         with_checks = self.page.checks
@@ -185,10 +183,8 @@ def _seen(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """The text as it is seen, up to a length."""
+    """The text as it is seen, up to a length, and so are its lines."""
     text = _seen(text)
     if len(text) > _MOST:
         text = f"{text[:_MOST]}\n[the output is cut here, after {_MOST // 1000} kB]\n"
-    lines = text.split("\n") if len(text) > _LONGEST else [text]
-    longer = " [... {} more characters]"
-    return "\n".join(x if len(x) <= _LONGEST else x[:_LONGEST] + longer.format(len(x) - _LONGEST) for x in lines)
+    return re.sub(rf"(.{{{_LONGEST}}})(.+)", lambda line: f"{line[1]} [... {len(line[2])} more characters]", text)

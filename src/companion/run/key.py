@@ -166,6 +166,9 @@ def _mentioned(code: str, package: str) -> list[str]:
             if node.level:
                 base = ".".join([package.rsplit(".", node.level - 1)[0], *([base] if base else [])])
             found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("style.use"):
+            # A style "package.name" lies beside the modules of the package.
+            found += [ast.literal_eval(name).rpartition(".")[0] for name in node.args if isinstance(name, ast.Constant)]
     return found
 
 
