@@ -239,7 +239,7 @@ def requirements(root: Path, results: Path) -> list[str]:
     loaded = json.loads((results / "record.json").read_text(encoding="utf-8")).get("packages", {})
     facts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     asked = sum(facts.get("optional-dependencies", {}).values(), facts.get("dependencies", []))
-    wanted = {canonicalize_name(name) for name in loaded} - _RUNNERS
+    wanted = {canonicalize_name(name) for name in loaded} - _RUNNERS - {project.identity(root).library}
     return sorted({str(line) for line in map(Requirement, asked) if canonicalize_name(line.name) in wanted})
 
 
