@@ -146,3 +146,11 @@ def test_words_need_no_sphinx(words: packed.Words, text: str, expected: str) -> 
 def test_what_cannot_be_said_is_refused(words: packed.Words, text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|no such claim"):
         words.plain(text)
+
+
+def test_pip_is_asked_for_what_a_page_loads_and_not_for_the_library_that_is_carried(tmp_path):
+    root = Path(__file__).resolve().parents[2]
+    loaded = {"spinbook": "2.0", "jax": "0.9", "ipykernel": "7.0"}
+    (tmp_path / "record.json").write_text(json.dumps({"packages": loaded}))
+    (asked,) = packed.requirements(root, tmp_path)
+    assert asked.startswith("jax>=")
