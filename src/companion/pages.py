@@ -291,7 +291,8 @@ def _parameters(shown: str, notebook: NotebookNode) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for statement in ast.parse(cells[0].source).body:
         try:
-            target, value = statement.targets[0], ast.literal_eval(statement.value)
+            target: Any = statement.target if isinstance(statement, ast.AnnAssign) else statement.targets[0]
+            value = ast.literal_eval(statement.value)
             several = isinstance(target, ast.Tuple)
             names, given = (target.elts, value) if several else ([target], [value])
             values |= {name.id: one for name, one in zip(names, given, strict=True)}

@@ -136,7 +136,10 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
     works: dict[str, Mapping[str, str]] = {}
     for key, entry in database.entries.items():
         work = {name.lower(): _plain(entry.fields[name]) for name in entry.fields}
-        work["author"] = " and ".join(map(_person, entry.persons.get("author", [])))
+        if whole := database.entries.get(entry.fields.get("crossref", "")):
+            work = {name.lower(): _plain(whole.fields[name]) for name in whole.fields} | work
+        people = entry.persons.get("author") or entry.persons.get("editor") or []
+        work["author"] = " and ".join(map(_person, people)) or work.get("organization", "")
         for name in ("title", "year"):
             if not work.get(name):
                 raise manuscript.Unreadable(path, 0, f"{key}: {name}: expected in every entry, got none")

@@ -116,18 +116,32 @@ def test_a_wrong_front_matter_says_field_expectation_and_what_came(toy_book, old
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("line", ["size = np.ones(3)", "import os"])
+def test_a_front_matter_that_is_no_yaml_is_named_with_its_line(toy_book):
+    toy_book.edit(LESSON, "budget: ", "budget: [")
+    with pytest.raises(Unreadable, match=r"front matter: expected YAML, got") as caught:
+        pages.load(toy_book.root, "probe")
+    text = toy_book.path(LESSON).read_text().splitlines()
+    assert caught.value.line > next(k for k, line in enumerate(text, 1) if line.strip().startswith("budget")) - 1
+
+
+@pytest.mark.parametrize("line", ["size: None | int = 20", "size = np.ones(3)", "import os"])
 def test_a_parameters_cell_of_anything_but_literals_names_the_line(toy_book, line):
     text = toy_book.path(LESSON).read_text()
     old = next(found for found in text.splitlines() if found.startswith("size = "))
     toy_book.edit(LESSON, old, line)
+    if line.startswith("size: "):
+        # An annotated literal is as good as a plain one.
+        assert pages.load(toy_book.root, "probe").parameters["size"] == 20
+        return
     with pytest.raises(ValueError, match="parameters cell: expected NAME = VALUE") as caught:
         pages.load(toy_book.root, "probe")
     assert line in str(caught.value)
 
 
 BIBLIOGRAPHY = r"""
-@incollection{part, author = {Fran\c{c}ois Caf\'e and Jane van der Doe}, title = {Part {\LaTeX}}, year = 1999}
+@string{press = "A Press"}
+@book{whole, editor = {Ed Itor}, title = {The whole}, year = 1999, publisher = press}
+@incollection{part, author = {Fran\c{c}ois Caf\'e and Jane van der Doe}, title = {Part {\LaTeX}}, crossref = {whole}}
 @misc{group, author = {{Some Consortium}}, title = {By a group}, year = {2001}, url = {https://example.org/a%20b}}
 @misc{nobody, title = {Without an author}, year = {2002}}
 """
@@ -140,6 +154,7 @@ def test_bibliographies_are_read_as_people_keep_them(toy_book):
     assert project.names_and_year(works["part"]) == "Café and van der Doe (1999)"
     assert project.names_and_year(works["group"]) == "Some Consortium (2001)"
     assert project.names_and_year(works["nobody"]) == "Without an author (2002)"
+    assert works["whole"]["publisher"] == "A Press"
     assert works["group"]["url"] == "https://example.org/a%20b"
 
 

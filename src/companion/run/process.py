@@ -6,6 +6,7 @@ reads the end of the file, kills its own children and ends. POSIX only.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
@@ -121,13 +122,29 @@ def write(path: Path, text: str) -> None:
 
 
 def put(new: Path, target: Path) -> None:
-    """Put the folder ``new`` in the place of ``target``, whole; for a moment between the two there is neither."""
+    """Put the folder ``new`` in the place of ``target``: a reader sees the old folder or the new one, whole.
+
+    Where the system cannot exchange two folders in one step there is a moment without ``target``.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    old = new.with_name(f"{new.name}.old")
-    if target.exists():
-        target.rename(old)
-    new.rename(target)
-    remove(old)
+    if target.is_dir() and not target.is_symlink() and _exchange(new, target):
+        remove(new)
+    else:
+        remove(target)
+        new.rename(target)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths in one step; False where the system or the file system cannot."""
+    library = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(one), os.fsencode(other)
+    exchange = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+    if sys.platform == "linux" and hasattr(library, "renameat2"):
+        here = -100  # AT_FDCWD: relative names are relative to the current folder
+        return bool(library.renameat2(here, names[0], here, names[1], exchange) == 0)
+    if sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        return bool(library.renamex_np(*names, exchange) == 0)
+    return False
 
 
 if __name__ == "__main__":
