@@ -6,10 +6,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from experiments import encoder, looped
 from experiments.looped import mapping, network
+from spinbook import lens
 
 FOLDER = Path(os.environ.get("SPINBOOK_DATA", "."))
 WHEEL = "rxnmapper-0.4.3-py3-none-any.whl"
@@ -155,3 +157,8 @@ def test_orbits_part_where_the_exponent_says_chaos_and_stay_together_where_it_is
     assert chaos.any()
     assert (apart[chaos, -1] > 0.1).all()
     assert (apart[exponent < 0, -1] < 1e-6).all()
+
+
+def test_the_table_that_the_library_carries_is_that_of_the_record():
+    made, carried = looped.by_pass(looped.recorded()), lens.repeated_block()
+    pd.testing.assert_frame_equal(made[carried.columns], carried)
