@@ -91,7 +91,6 @@ class ChapterCards(Directive):
         listed = self.read("status.json")["chapters"]
         for number, page in enumerate((page for page in listed if page["page"] == page["chapter"]), start=1):
             said = claims.among([entry for entry in entries if entry["chapter"] == page["chapter"]])["said"]
-            verdicts = [entry["verdict"] for entry in said]
             drawing = self.root / "book" / "_static" / "cards" / f"{page['chapter']}.svg"
             cards.append(
                 {
@@ -99,10 +98,7 @@ class ChapterCards(Directive):
                     "page": page,
                     "drawing": drawing.read_text(encoding="utf-8") if drawing.is_file() else "",
                     "source": source_of(works, page["source"]),
-                    "held": sum(bool(entry["holds"]) for entry in said),
                     "judged": sum(entry["holds"] is not None for entry in said),
-                    "verdicts": {verdict: verdicts.count(verdict) for verdict in claims.VERDICTS},
-                    "ran": all(one["state"] == "finished" for one in listed if one["chapter"] == page["chapter"]),
                 }
             )
         return [self.filled("figures.chapters", cards=cards)]
