@@ -9,8 +9,8 @@ from typing import Any
 __all__ = ["markup"]
 
 
-def markup(chapter: str, content: Mapping[str, Any], *, block: str = "live") -> str:
-    """The ``content`` as JSON with the identifier CHAPTER-BLOCK-data, and the scripts that read it.
+def markup(chapter: str, content: Mapping[str, Any]) -> str:
+    """The ``content`` as JSON with the identifier CHAPTER-live-data, and the scripts that read it.
 
     The scripts are ``kernel.js`` and CHAPTER.js of the page's folder ``_static/live``; without them nothing is
     shown. Raises ``ValueError`` for a number that is not finite, which JSON cannot hold.
@@ -20,4 +20,4 @@ def markup(chapter: str, content: Mapping[str, Any], *, block: str = "live") -> 
     """
     data = json.dumps(content, separators=(",", ":"), allow_nan=False)
     scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", chapter))
-    return f'<script type="application/json" id="{chapter}-{block}-data">{data}</script>{scripts}'
+    return f'<script type="application/json" id="{chapter}-live-data">{data}</script>{scripts}'

@@ -44,12 +44,11 @@ class Model:
     carries: dict[str, Any]
     opens: Callable[[], Opening]
     answers: Callable[[], list[tuple[str, ...]]] = list
-    block: str = "live"
     still: str = '<img alt="still" src="data:,">'
 
     @property
     def id(self) -> str:
-        return f"{self.name}-{self.block}"
+        return f"{self.name}-live"
 
 
 def carried(model: Model) -> Any:

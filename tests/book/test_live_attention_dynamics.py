@@ -32,10 +32,9 @@ MODEL = Model(
         ("slide(0, 'min').then(() => click(4))", "β = 1.000", "repeat after 4"),
         ("click(5)", "β = 1.200"),
     ],
-    block="explorer",
 )
 
-_DATA = "const data = JSON.parse(document.getElementById('attention-dynamics-explorer-data').textContent);"
+_DATA = "const data = JSON.parse(document.getElementById('attention-dynamics-live-data').textContent);"
 _MODEL = "const m = Live.models['attention-dynamics'];"
 
 

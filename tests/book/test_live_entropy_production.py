@@ -33,7 +33,6 @@ MODEL = Model(
         ("click('Next')", "Guess", "!nats"),
         ("slide(0, 'max').then(() => click('forwards'))", produced(1.0)),
     ],
-    block="films",
 )
 
 

@@ -87,7 +87,7 @@
   const PLACES = [["cycle", 1.2], ["torus", 1.255], ["chaos", 1.28], ["frozen", 2.6]];
   const small = (value) => (value === 0 ? "0" : value.toExponential(0).replace("-", "−"));
 
-  window.Live.mount("attention-dynamics-explorer", (live, data) => {
+  window.Live.mount("attention-dynamics-live", (live, data) => {
     const first = () => [data.beta, data.start, 1];
     let [beta, start, seed] = first();
     let now = {};

@@ -90,7 +90,7 @@
 
   const { number } = window.Live;
 
-  window.Live.mount("entropy-production-films", (live, data) => {
+  window.Live.mount("entropy-production-live", (live, data) => {
     const { steps } = data;
     const next = random(data.seed);
     let [asymmetry, beta] = [data.asymmetry, data.beta];

@@ -30,7 +30,7 @@ def markup(*, beta: float = 1.28) -> str:
         "start": _window(beta).tolist(),
         "beta": float(beta),
     }
-    return scripts.markup("attention-dynamics", content, block="explorer")
+    return scripts.markup("attention-dynamics", content)
 
 
 def still(*, beta: float = 1.28) -> Figure:

@@ -15,7 +15,7 @@ __all__ = ["markup", "still"]
 def markup(*, asymmetry: float = 0.5, beta: float = 0.7, steps: int = 24, seed: int = 7) -> str:
     """The ring at the beginning and the seed of its films, for ``_static/live/entropy-production.js``."""
     content = {"asymmetry": float(asymmetry), "beta": float(beta), "steps": int(steps), "seed": int(seed)}
-    return scripts.markup("entropy-production", content, block="films")
+    return scripts.markup("entropy-production", content)
 
 
 def _film(asymmetry: float, beta: float, steps: int, rng: np.random.Generator) -> np.ndarray:
