@@ -117,27 +117,6 @@ def test_attended_swap_positional_and_cosine_of_small_cases():
     assert lens.token_cosine(x) == pytest.approx(np.mean(pairs))
 
 
-@pytest.mark.parametrize("mask", [None, np.tril(np.ones((5, 5), bool))], ids=["all", "causal"])
-def test_lengths_of_keys_by_a_loop_over_rows(mask):
-    rng = np.random.default_rng(0)
-    q, k = rng.normal(size=(2, 5, 4))
-    found = lens.key_lengths(q, k, mask=mask)
-    length = np.sqrt(np.mean(np.sum(k**2, 1)))
-    far, products = [], np.zeros(3)
-    for i, query in enumerate(q):
-        seen = k if mask is None else k[: i + 1]
-        own = np.array([query @ key / 2 for key in seen])
-        equal = np.array([query @ key / np.linalg.norm(key) * length / 2 for key in seen])
-        far.append(np.abs(scipy.special.softmax(own) - scipy.special.softmax(equal)).sum() / 2)
-        a, b = own - own.mean(), equal - equal.mean()
-        products += [a @ b, a @ a, b @ b]
-    assert found.total_variation == pytest.approx(np.mean(far))
-    assert found.share == pytest.approx(1 - products[0] ** 2 / products[1] / products[2])
-    even = lens.key_lengths(q, k / np.linalg.norm(k, axis=1, keepdims=True))
-    assert even.total_variation == pytest.approx(0, abs=1e-14)
-    assert even.qk_norm > 0.01
-
-
 def test_the_antisymmetric_share_is_that_of_the_whole_jacobian():
     rng = np.random.default_rng(0)
     W, x = jnp.asarray(rng.normal(size=(12, 12))), rng.normal(size=(3, 4))
@@ -281,12 +260,9 @@ def test_the_sample_shows_what_the_record_says_of_its_windows():
     data, record = lens_record.sample(), lens_record.recorded()
     found = lens.measure(list(data.attention), list(data.states))
     heads = record["networks"]["trained"]["heads"]
-    lengths = lens.key_lengths(data.queries, data.keys)
-    live = {name: found[name].values for name in ("attended", "concentration", "second_eigenvalue", "positional")}
-    live |= {"total_variation": lengths.total_variation.swapaxes(0, 1)}
-    for name, values in live.items():
+    for name in ("attended", "concentration", "second_eigenvalue", "positional"):
         # Nine bits of a component; the record has three digits.
-        assert values == pytest.approx(np.array(heads[name], float)[[3, 19]], rel=0.02, abs=0.005), name
+        assert found[name].values == pytest.approx(np.array(heads[name], float)[[3, 19]], rel=0.02, abs=0.005), name
 
 
 def test_means_by_head_are_those_of_windows_and_of_what_controls_keep():

@@ -15,7 +15,7 @@ from spinbook.ising import exact, stochastic
 from spinbook.ising import sherrington_kirkpatrick as sk
 from spinbook.rbm import cumulant_generating_functions as K
 from spinbook.rbm import effective_energy
-from spinbook.spin_transformer import SpinTransformer, SpinTransformerModule, State
+from spinbook.spin_transformer import SpinTransformer, SpinTransformerModule
 from spinbook.vector import mean_field
 
 KEY = jax.random.key(0)
@@ -78,7 +78,7 @@ CASES = [
     ("num_heads", lambda: _module(16, 8)),
     ("mask", lambda: _module()(np.ones((6, 16)), mask=np.ones((6, 5), bool))),
     ("mask", lambda: _module()(np.ones((6, 16)), mask=np.ones((6, 6)))),
-    ("state", lambda: _module().readout(np.ones((6, 16)), state=State(np.zeros((5, 16))))),
+    ("state", lambda: _module().readout(np.ones((6, 16)), state=np.zeros((5, 16)))),
     ("x", lambda: SpinTransformer(2, 6, key=KEY)(np.diag([1.0, 0.0, 1.0]) @ np.ones((3, 6)))),
 ]
 

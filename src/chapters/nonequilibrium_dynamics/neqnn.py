@@ -24,7 +24,6 @@ from spinbook.spin_transformer import (
     Relax,
     Rotary,
     SpinTransformerModule,
-    State,
     Unroll,
     as_fields,
     as_magnetizations,
@@ -33,7 +32,7 @@ from spinbook.spin_transformer import (
     unit_length,
 )
 
-__all__ = ["Recorded", "Settling", "cases", "load", "settling"]
+__all__ = ["Recorded", "cases", "load"]
 
 
 class Recorded(NamedTuple):
@@ -48,24 +47,11 @@ class Recorded(NamedTuple):
     module: SpinTransformerModule
     x: jax.Array
     mask: np.ndarray | None
-    state: State | None
+    state: jax.Array | None
     updates: int | None
     magnetizations: np.ndarray
     entropy_production: np.ndarray
     gradient: np.ndarray
-
-
-class Settling(NamedTuple):
-    """The result of the program's ``relaxation`` in ``steps`` updates of the case "learned, K=1".
-
-    The last ``magnetizations`` (N, D), and after 0, 1, ... updates ``entropy_production`` (steps, heads) and the exact
-    ``mismatch`` (steps + 1, heads); both are measured through the fields that those magnetizations make.
-    """
-
-    steps: int
-    magnetizations: np.ndarray
-    entropy_production: np.ndarray
-    mismatch: np.ndarray
 
 
 @cache
@@ -130,7 +116,7 @@ def load(case: str) -> Recorded:
     state = None
     if case.startswith("carried"):
         before = jnp.asarray(_array("state").reshape(len(x), heads, -1))
-        state = State(sphere.large_d.inverse(before, jnp.asarray(recipe["beta"])).reshape(x.shape))
+        state = sphere.large_d.inverse(before, jnp.asarray(recipe["beta"])).reshape(x.shape)
     return Recorded(
         module,
         x,
@@ -139,14 +125,3 @@ def load(case: str) -> Recorded:
         updates,
         *(np.array(found[name]) for name in ("magnetizations", "entropy_production", "gradient_x")),
     )
-
-
-def settling() -> Settling:
-    """The recorded relaxation.
-
-    >>> settling().mismatch.shape
-    (5, 3)
-    """
-    found = _record()["relaxation"]
-    names = ("magnetizations_last", "entropy_production", "mismatch_exact")
-    return Settling(found["steps"], *(np.array(found[name]) for name in names))

@@ -41,8 +41,8 @@ def effective_energy(
     -2.0
     """
     dtype = validate.common_dtype(visible, weights)
-    W = validate.matrix(weights, "weights", dtype=dtype)
-    v = validate.vectors(visible, "visible", dim=W.shape[0], dtype=dtype)
+    W = validate.finite(weights, "weights", "N M", dtype=dtype)
+    v = validate.finite(visible, "visible", f"*batch {len(W)}", dtype=dtype)
     t = v @ W
     K = jnp.asarray(cumulant_generating_function(t))
     if K.shape != t.shape:

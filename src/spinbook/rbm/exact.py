@@ -43,7 +43,7 @@ def interaction_strength_by_order(energies: Float[ArrayLike, "... 2**num_units"]
     >>> interaction_strength_by_order([0.0, -1.0, -1.0, -5.0]).tolist()
     [0.0, 1.0, 3.0]
     """
-    E = validate.vectors(energies, "energies")
+    E = validate.finite(energies, "energies", "*batch states")
     n = E.shape[-1].bit_length() - 1
     if E.shape[-1] != 2**n or not 1 <= n <= _MAX_UNITS:
         raise ValueError(

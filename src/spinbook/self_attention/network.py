@@ -148,7 +148,6 @@ def random_network(
     >>> random_network(jax.random.key(0), num_features=5, context=8, num_positional_bits=3).period
     8
     """
-    key = validate.key(key)
     M = validate.count(num_features, "num_features", minimum=1)
     S = validate.count(num_segments, "num_segments", minimum=1)
     P = validate.count(num_positional_bits, "num_positional_bits")
