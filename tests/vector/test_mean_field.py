@@ -68,26 +68,6 @@ def test_the_tap_equation_is_that_of_the_page_with_matrices(system, heads, respo
     np.testing.assert_allclose(ours, change, rtol=1e-9, atol=1e-11)
 
 
-def test_several_heads_meet_in_the_second_order(system, optimised):
-    # E[phi''(dh, dh)] by sampling the spins before: no covariance, no block structure goes in but that of dh.
-    J, x, m = system(num_sites=3, dim=6, heads=2, strength=0.8)
-    new = system(num_sites=3, dim=6, heads=2, seed=1)[2]
-    count = 100_000
-    before = sphere.field(m, beta=BETA)
-    s = sphere.sample(jax.random.key(0), jnp.broadcast_to(before, (count, 3, 6)), beta=BETA)
-    theta = sphere.field(new, beta=BETA)
-    dh = x[None] + jnp.einsum("ijde,rje->rid", reference.coupling_matrices(jnp.asarray(J), 6), s) - theta[None]
-    samples = np.asarray(along(along(lambda h: sphere.exact(h, jnp.asarray(BETA)), dh), dh)(jnp.asarray(theta)[None]))
-    error = samples.std(axis=0) / np.sqrt(count)
-    ours = np.asarray(mean_field.second_order_magnetization(new, m, J, x, beta=BETA, response=sphere.exact))
-    assert np.all(np.abs(ours - samples.mean(axis=0)) < 5 * error)
-    # Heads that are each a model of their own would give something else.
-    alone = np.asarray(
-        mean_field.second_order_magnetization(new, m, J * [[[1.0]], [[0.0]]], x, beta=BETA, response=sphere.exact)
-    )
-    assert np.abs(alone - ours).max() > 20 * error.max()
-
-
 def test_equal_heads_are_one_head(system):
     J, x, m = system()
     together = np.stack([J, J])
