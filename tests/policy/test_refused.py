@@ -56,7 +56,6 @@ CASES = [
     ("couplings", lambda: VectorSpinModel(2, 3, 1.0, lambda h: 1 + 0 * h @ h.mT).free_energy(H)),
     ("couplings", lambda: _drawn(DIRECTED)),
     ("beta", lambda: _drawn(np.zeros((2, 2)), beta=-1.0)),
-    ("t", lambda: effective_energy(ONE, W, K.exponential())),
     ("rate", lambda: effective_energy(ONE, W, K.poisson([1.0, 2.0]))),
     ("cumulant_generating_function", lambda: effective_energy(ONE, W, jnp.sum)),
     ("num_spins", lambda: exact.states(15)),
