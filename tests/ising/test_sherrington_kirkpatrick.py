@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spinbook.ising import stochastic
 from spinbook.ising import sherrington_kirkpatrick as sk
+from spinbook.ising import stochastic
 
 ENSEMBLE = {"field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.1}
 

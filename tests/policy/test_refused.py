@@ -68,7 +68,6 @@ CASES = [
     ("previous_fields", lambda: ep.vector_mean_field(np.zeros((2, 2)), TWO, np.ones((2, 5)), beta=1.0)),
     ("network", lambda: sa.bifurcation([], [1.0], steps=100, transient=0)),
     ("attention", lambda: sa.attention_window(PAPER, np.zeros((5, 3)))),
-    ("token", lambda: sa.token_window(PAPER, [1, 2, 1])),
     ("num_spins", lambda: sa.sample_finite(KEY, PAPER, beta=1.0, num_spins=2, steps=2)),
     ("beta", lambda: sa.lyapunov_exponents(PAPER, beta=0.0, steps=40, transient=8)),
     ("f", lambda: fixed_point.solve(lambda y: y[:1], np.zeros(2))),
