@@ -63,7 +63,7 @@ CORE = [
     ("free_energy.exact", "free_energy log_partition magnetizations", FREE),
     (
         "free_energy.model.VectorSpinModel",
-        "correlations entropy free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",
+        "correlations free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",
         FREE,
     ),
 ]

@@ -17,7 +17,7 @@ BATCHED = [
     ("free_energy.exact", "free_energy log_partition magnetizations", "couplings h beta"),
     (
         "free_energy.model.VectorSpinModel",
-        "correlations entropy free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",
+        "correlations free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",
         "h",
     ),
     ("ising.mean_field", "averaged_step naive_step tap_step", "magnetizations"),

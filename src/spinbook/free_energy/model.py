@@ -250,18 +250,6 @@ class VectorSpinModel(nn.Module):
         return self.num_spins / (2 * beta) - sites - ((H @ H.mT) * found.inverse).sum((-2, -1)) / 4
 
     @tensors.solver
-    def entropy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
-        """s = beta (u - f) = 1/2 ln det(V^-1 / (2 beta)): of one component of all spins, relative to free spins.
-
-        The matrix is C_ij - m_i . m_j. Its diagonal is at most 1, hence so is its determinant, and s <= 0.
-
-        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).entropy(torch.ones(1, 4, 9)) < 0
-        tensor([True])
-        """
-        _, beta, found = self._saddle(h, t0)
-        return torch.logdet(found.inverse / (2 * beta[..., None, None])) / 2
-
-    @tensors.solver
     def specific_heat(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """c = -beta^2 du/d beta = N/2 - beta^2 v . Hess^-1 v, v_i = 1 - |m_i|^2, with k_B = 1.
 

@@ -33,8 +33,8 @@ def effective_energy(
     ``visible`` is (..., V), ``weights`` (V, H); the result is (...). ``cumulant_generating_function`` acts entry by
     entry on arrays (..., H) (parameters per hidden unit broadcast); see ``cumulant_generating_functions``.
     ``visible_term`` maps ``visible`` to a value per unit or to their sum; by default the term is zero.
-    Cost: one product with the weights, no sum over hidden states. Raises ``ValueError`` for shapes that do not fit, for
-    NaN, and where the prior has no K. Source: Bal (2020), section 2, the effective energy in terms of cumulants.
+    Cost: one product with the weights, no sum over hidden states. Raises ``ValueError`` for shapes that do not fit and
+    for NaN. Source: Bal (2020), section 2, the effective energy in terms of cumulants.
 
     >>> from spinbook.rbm import cumulant_generating_functions as K
     >>> float(effective_energy([1.0, 1.0], [[0.5], [1.5]], K.gaussian))
