@@ -120,11 +120,6 @@ def _without_subtraction(J: np.ndarray) -> np.ndarray:
     N = P.shape[-1]
     for k in range(N - 1, 0, -1):
         leaving = P[:, k, :k].sum(-1)
-        if (leaving == 0).any():
-            raise ValueError(
-                "attention: expected tokens that are connected, got groups that never listen to each other, or so "
-                "little that double precision cannot tell"
-            )
         P[:, :k, :k] += P[:, :k, k, None] * (P[:, k, None, :k] / leaving[:, None, None])
         P[:, :k, k] /= leaving[:, None]
     # In logarithms, because rare tokens may lie between frequent ones.
@@ -302,11 +297,9 @@ def closure(
     ((2, 2), True)
     """
     J, v = _attention(attention), _vectors(values, "values")
-    if v.ndim != 2 or J.shape != (len(v), len(v)):
-        raise ValueError(f"attention, values: expected one head, (N, N) and (N, D), got shapes {J.shape} and {v.shape}")
     if not v.any():
         raise ValueError("values: expected vectors that give the fields a direction, got zeros only")
-    fields = v * np.sqrt(sphere.squared_radius(v.shape[1]) / np.mean(np.sum(v**2, axis=1)))
+    fields = v * np.sqrt(sphere.squared_radius(v.shape[-1]) / np.mean(np.sum(v**2, axis=-1)))
     with enable_x64(True):
         found = vector_closure.steady_state(J, fields, beta=beta)
     # In NumPy, since arithmetic of JAX outside of the context would warn that it rounds to single precision.
@@ -345,13 +338,12 @@ def measure(
     >>> dict(found.sizes), round(float(found.concentration.mean()), 6)
     ({'window': 1, 'layer': 2, 'head': 2, 'depth': 3}, 1.0)
     """
-    given = [None] if attentions is None else list(attentions)
-    if any(J is None for J in given):
+    if attentions is None or any(J is None for J in attentions):
         raise ValueError(
             "attentions: expected an array for each layer, got None; transformers returns them with "
             "output_attentions=True if the model was loaded with attn_implementation='eager'"
         )
-    layers = [_attention(J, "attentions") for J in given]
+    layers = [_attention(J, "attentions") for J in attentions]
     if not layers or layers[0].ndim != 4 or any(J.shape != layers[0].shape for J in layers):
         shapes = sorted({J.shape for J in layers})
         raise ValueError(f"attentions: expected a layer or more, all of one shape (B, H, N, N), got shapes {shapes}")

@@ -4,10 +4,6 @@ A module takes (sites, dim) to (sites, dim): its inputs, scaled to the radius of
 the spins and choose their couplings J_ij by softmax; its outputs are the steady magnetizations m_i of the spins, found
 as a fixed point and differentiated implicitly, or reached by a number of steps. Batches take ``jax.vmap``. Outputs are
 not normalised.
-
-Options say how inputs act (``as_directions``, ``as_fields``, ``as_magnetizations``), where the spins start
-(``AtFields``, ``AtRest``, ``Learned``, or the state of an earlier call), what is done to queries and keys
-(``unit_length``, ``Rotary``), and whether a feed-forward network adds to the fields.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Sizes",
-    "broadcastable",
-    "choice",
     "common_dtype",
     "common_tensor_type",
     "count",
@@ -37,12 +35,9 @@ __all__ = [
     "known_numbers",
     "number",
     "positive",
-    "probability",
     "require",
     "tensor",
 ]
-
-T = TypeVar("T")
 
 
 def is_traced(value: object) -> bool:
@@ -71,28 +66,23 @@ def common_dtype(*values: Any) -> np.dtype[Any]:
     return canonical
 
 
-def require(
-    condition: Callable[..., ArrayLike], value: Any, name: str, expected: str, parameters: tuple[Any, ...] = ()
-) -> None:
-    """Raise ``ValueError`` unless ``condition(value, *parameters)`` holds for every entry; silent under a trace.
+def require(condition: Callable[[Any], ArrayLike], value: Any, name: str, expected: str) -> None:
+    """Raise ``ValueError`` unless ``condition(value)`` holds for every entry; silent under a trace.
 
     The condition is evaluated in NumPy, which unlike JAX compiles nothing.
 
-    >>> require(lambda t, rate: t < rate, [0.5, 3.0], "t", "t < rate", (2.0,))
+    >>> require(lambda t: t < 2, [0.5, 3.0], "t", "t < 2")
     Traceback (most recent call last):
-    ValueError: t: expected t < rate, got 3 at index (1,)
+    ValueError: t: expected t < 2, got 3 at index (1,)
     """
-    if is_traced((value, parameters)):
+    if is_traced(value):
         return
-    known, *others = map(np.asarray, (value, *parameters))
-    # A condition may overflow, and is then false.
-    with np.errstate(all="ignore"):
-        holds = np.asarray(condition(known, *others))
+    known = np.asarray(value)
+    holds = np.asarray(condition(known))
     if not holds.all():
-        holds, entries = np.broadcast_arrays(holds, known)
-        index = tuple(int(i) for i in np.argwhere(~holds)[0])
+        index = tuple(int(i) for i in np.argwhere(~np.broadcast_to(holds, known.shape))[0])
         where = f" at index {index}" if index else ""
-        raise ValueError(f"{name}: expected {expected}, got {float(entries[index]):g}{where}")
+        raise ValueError(f"{name}: expected {expected}, got {float(known[index]):g}{where}")
 
 
 def _real(value: Any, name: str, library: Any) -> Any:
@@ -218,19 +208,6 @@ def positive(value: Any, name: str, axes: str | None = None, *, dtype: Any = Non
     return array
 
 
-def probability(value: Any, name: str) -> Float[Array, "*shape"]:
-    """Numbers strictly between 0 and 1."""
-    array = finite(value, name)
-    require(lambda x: (x > 0) & (x < 1), array, name, "numbers strictly between 0 and 1")
-    return array
-
-
-def broadcastable(array: Array | np.ndarray, name: str, shape: tuple[int, ...]) -> None:
-    """Raise unless ``array`` broadcasts to exactly ``shape``."""
-    if array.ndim > len(shape) or any(a not in (1, s) for a, s in zip(array.shape[::-1], shape[::-1], strict=False)):
-        raise ValueError(f"{name}: expected a shape that broadcasts to {shape}, got shape {array.shape}")
-
-
 def count(value: Any, name: str, *, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
     """An integer between ``minimum`` and ``maximum``; it sizes a loop or an array and so is never traced.
 
@@ -247,14 +224,6 @@ def count(value: Any, name: str, *, minimum: int = 0, maximum: int = 2**31 - 1) 
     if not minimum <= number <= maximum:
         raise ValueError(f"{name}: expected {wanted}, got {number}")
     return number
-
-
-def choice(value: T, options: Iterable[T], name: str) -> T:
-    """The value itself, if it is among the options."""
-    known = list(options)
-    if value not in known:
-        raise ValueError(f"{name}: expected one of {', '.join(map(str, known))}, got {value!r}")
-    return value
 
 
 def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:

@@ -13,7 +13,6 @@ from spinbook.adaptive_tap import attention, couplings, ising, priors, vector
 from spinbook.free_energy import QueryKeyCouplings, VectorSpinAttention, VectorSpinModel, sampling
 from spinbook.ising import exact, stochastic
 from spinbook.ising import sherrington_kirkpatrick as sk
-from spinbook.rbm import cumulant_generating_functions as K
 from spinbook.rbm import effective_energy
 from spinbook.spin_transformer import SpinTransformer, SpinTransformerModule
 from spinbook.vector import mean_field
@@ -56,7 +55,6 @@ CASES = [
     ("couplings", lambda: VectorSpinModel(2, 3, 1.0, lambda h: 1 + 0 * h @ h.mT).free_energy(H)),
     ("couplings", lambda: _drawn(DIRECTED)),
     ("beta", lambda: _drawn(np.zeros((2, 2)), beta=-1.0)),
-    ("rate", lambda: effective_energy(ONE, W, K.poisson([1.0, 2.0]))),
     ("cumulant_generating_function", lambda: effective_energy(ONE, W, jnp.sum)),
     ("num_spins", lambda: exact.states(15)),
     ("fields", lambda: stochastic.step(KEY, TWO[:, :2], np.zeros((2, 2)), np.zeros((3, 2)), beta=1.0)),

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spinbook import sphere, validate
+from spinbook import sphere
 from spinbook.spin_transformer import (
     AtRest,
     Learned,
@@ -80,13 +80,12 @@ def _array(name: str) -> np.ndarray:
 def load(case: str) -> Recorded:
     """One of ``cases()``. In double precision if JAX is set to it, and rounded otherwise.
 
-    Raises ``ValueError`` for another name. Source: Bal (2026), Nonequilibrium, the program's class
+    Raises ``KeyError`` for another name. Source: Bal (2026), Nonequilibrium, the program's class
     ``SpinModelTransformerModule``.
 
     >>> load("learned, K=2").x.shape
     (6, 12)
     """
-    validate.choice(case, cases(), "case")
     recipe, found = _record()["recipe"], _record()["cases"][case]
     updates = None if case.endswith("fixed point") else int(case.rpartition("K=")[2])
     plain, reset = case.startswith("neither"), case.startswith("reset")

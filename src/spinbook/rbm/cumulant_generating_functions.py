@@ -54,7 +54,6 @@ def _prior(
 
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         t = validate.finite(t, "t")
-        validate.broadcastable(parameter, name, t.shape)
         return formula(t, jnp.broadcast_to(parameter.astype(t.dtype), t.shape))
 
     return K
@@ -82,7 +81,8 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> CumulantGenerati
     >>> round(float(bernoulli(0.3)(4.0)), 3)
     2.838
     """
-    return _prior(probability, "probability", validate.probability, _bernoulli)
+    validate.require(lambda p: p < 1, probability, "probability", "numbers below 1")
+    return _prior(probability, "probability", validate.positive, _bernoulli)
 
 
 def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
