@@ -37,7 +37,7 @@ def inside(J, *, seed, auxiliaries, spread=2.0):
 def test_phi_is_its_definition(batch, auxiliaries):
     J, G = batch
     t = inside(J, seed=2, auxiliaries=auxiliaries)
-    values = saddle.phi(t, J, G, BETAS)
+    values = saddle.at(t, J, G, BETAS).phi
     expected = [dense_phi(a.numpy(), J.numpy(), g.numpy(), float(b)) for a, g, b in zip(t, G, BETAS, strict=True)]
     np.testing.assert_allclose(values, expected, atol=ROUNDING)
     np.testing.assert_allclose(saddle.real_phi(t, J, G, BETAS), expected, atol=ROUNDING)
@@ -51,7 +51,7 @@ def test_gradient_and_hessian_are_those_of_autodiff(batch, auxiliaries):
         arguments = J, G[k], BETAS[k]
 
         def phi(t, arguments=arguments):
-            return saddle.phi(t, *arguments)
+            return saddle.at(t, *arguments).phi
 
         point = saddle.at(t[k], *arguments)
         np.testing.assert_allclose(point.slope, torch.autograd.functional.jacobian(phi, t[k]), atol=ROUNDING)
@@ -66,7 +66,7 @@ def test_spins_have_their_length_at_the_saddle(batch):
     np.testing.assert_allclose(found.inverse, P, atol=ROUNDING)
     squares = (P / (2 * BETAS[:, None, None]) + P @ G @ P / 4).diagonal(dim1=-2, dim2=-1)
     np.testing.assert_allclose(squares, 1, atol=ROUNDING)
-    np.testing.assert_allclose(found.phi, saddle.phi(found.t, J, G, BETAS), atol=ROUNDING)
+    np.testing.assert_allclose(found.phi, saddle.at(found.t, J, G, BETAS).phi, atol=ROUNDING)
     assert found.converged.all()
     assert (found.residual < 1e-12).all()
 

@@ -10,7 +10,7 @@ from spinbook import entropy_production as ep
 from spinbook import fixed_point, lyapunov, sphere, spin_transformer
 from spinbook import self_attention as sa
 from spinbook.adaptive_tap import attention, couplings, ising, priors, vector
-from spinbook.free_energy import QueryKeyCouplings, VectorSpinAttention, VectorSpinModel, sampling
+from spinbook.free_energy import QueryKeyCouplings, VectorSpinModel, sampling
 from spinbook.ising import exact, stochastic
 from spinbook.ising import sherrington_kirkpatrick as sk
 from spinbook.rbm import effective_energy
@@ -49,7 +49,7 @@ CASES = [
     ("couplings", lambda: vector.solve_gaussian(OWN, X)),
     ("couplings", lambda: vector.solve(ONE_WAY, X, priors.Binary())),
     ("correlations", lambda: QueryKeyCouplings(2, 3).channel_mixing(H, torch.ones(3, 3))),
-    ("t0", lambda: VectorSpinAttention(2, 3)(H, t0=[-1.0])),
+    ("t0", lambda: VectorSpinModel(2, 3).free_energy(H, t0=[-1.0])),
     ("couplings", lambda: VectorSpinModel(2, 3, 1.0, DIRECTED)),
     ("beta", lambda: VectorSpinModel(2, 3, 0.0)),
     ("couplings", lambda: VectorSpinModel(2, 3, 1.0, lambda h: 1 + 0 * h @ h.mT).free_energy(H)),

@@ -1,8 +1,5 @@
 """The finite sum over sign classes against the sum over all units."""
 
-from dataclasses import replace
-from itertools import product
-
 import jax
 import numpy as np
 import pytest
@@ -34,26 +31,6 @@ def test_unequal_segments_count_by_their_weight(other):
     classes = sign_classes(other)
     A = np.array([0.3, -0.8])
     assert np.abs(classes.weights @ np.tanh(classes.signs @ A) - averaged(other, np.tanh, A)).max() < 1e-15
-
-
-def test_dropping_the_fourth_order_drops_just_that_term(paper):
-    # 2^(1-M) sum_s s_1 s_2 s_3 <W^o_1 W^o_2 W^o_3 W> tanh(s . A)
-    s = np.array([[1, *rest] for rest in product([-1, 1], repeat=2)], float)
-    A, W = np.array([0.7, -0.2, 0.4]), paper.semantic_signs.astype(float)
-    dropped = 0.98 / 4 * W @ W[0].prod(axis=0) / 3 * (s.prod(axis=1) @ np.tanh(s @ A))
-    exact, pairs = (sign_classes(x) for x in (paper, replace(paper, correlation_order=1)))
-    difference = exact.weights @ np.tanh(exact.signs @ A) - pairs.weights @ np.tanh(pairs.signs @ A)
-    assert np.abs(dropped).max() > 0.01
-    assert np.abs(difference - dropped).max() < 1e-15
-
-
-@pytest.mark.parametrize("features", [1, 4])
-def test_all_orders_together_are_exact(features):
-    network = random_network(jax.random.key(7), num_features=features, num_segments=7)
-    A = np.random.default_rng(1).normal(size=features)
-    classes = sign_classes(replace(network, correlation_order=features))
-    assert len(classes.signs) == 2 ** (features - 1)
-    assert np.abs(classes.weights @ np.tanh(classes.signs @ A) - averaged(network, np.tanh, A)).max() < 1e-14
 
 
 def test_each_position_adds_its_bits(paper):

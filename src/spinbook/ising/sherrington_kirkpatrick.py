@@ -104,10 +104,16 @@ _legendre = functools.cache(np.polynomial.legendre.leggauss)
 def _uniform(width: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
     """Gauss-Legendre nodes and weights of the average over H between -width and width of functions of tanh(beta H).
 
-    The error of n nodes is rho^(-2 n), rho = d + sqrt(1 + d^2) with d = pi / (2 beta width): below 1e-17.
+    In panels of beta times half their width at most 2, with 52 nodes each. The error is rho^(-2 n), rho =
+    d + sqrt(1 + d^2) with d = pi / (2 beta half) the distance of the poles from a panel, in halves of it: below 1e-17.
     """
-    x, weights = _legendre(24 + int(np.ceil(14 * beta * width)) if width else 1)
-    return width * x, weights / 2
+    if width == 0:
+        return np.zeros(1), np.ones(1)
+    panels = max(1, int(np.ceil(beta * width / 2)))
+    x, weights = _legendre(52 if panels > 1 else 24 + int(np.ceil(14 * beta * width)))
+    middles = (2 * np.arange(panels) + 1) / panels - 1
+    nodes = (middles[:, None] + x / panels).ravel()
+    return width * nodes, np.tile(weights / (2 * panels), panels)
 
 
 class _System(NamedTuple):

@@ -13,12 +13,13 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import checked
 
 __all__ = ["effective_energy"]
 
 
+@checked()
 def effective_energy(
     visible: Float[ArrayLike, "*batch V"],
     weights: Float[ArrayLike, "V H"],
@@ -40,10 +41,7 @@ def effective_energy(
     >>> float(effective_energy([1.0, 1.0], [[0.5], [1.5]], K.gaussian))
     -2.0
     """
-    dtype = validate.common_dtype(visible, weights)
-    W = validate.finite(weights, "weights", "N M", dtype=dtype)
-    v = validate.finite(visible, "visible", f"*batch {len(W)}", dtype=dtype)
-    t = v @ W
+    v, t = visible, visible @ weights
     K = jnp.asarray(cumulant_generating_function(t))
     if K.shape != t.shape:
         raise ValueError(f"cumulant_generating_function: expected values of shape {t.shape}, got {K.shape}")
