@@ -13,7 +13,6 @@ import numpy as np
 
 from benchmarks import Benchmark
 from spinbook.self_attention import (
-    MEASURED,
     bifurcation,
     paper_network,
     positional_bits,
@@ -110,7 +109,7 @@ def spectrum(size=32, *, steps=400):
             steps=steps,
             transient=100,
             num_exponents=12,
-            numerics=MEASURED._replace(num_blocks=2),
+            num_blocks=2,
             num_threads=1,
         )
         return diagram.exponents.values

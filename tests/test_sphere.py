@@ -84,15 +84,11 @@ def test_mean_and_covariance_are_those_of_the_density(dim):
     np.testing.assert_allclose(sphere.covariance(h, beta=beta), truth, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("dim", [3, 8, 128])
-@pytest.mark.parametrize(
-    ("magnetization", "covariance"),
-    [(sphere.magnetization, sphere.covariance), (sphere.magnetization_large_d, sphere.covariance_large_d)],
-)
-def test_the_covariance_is_the_response_to_a_field(dim, magnetization, covariance):
+@pytest.mark.parametrize("dim", [3, 128])
+def test_the_covariance_at_large_d_is_the_response_to_a_field(dim):
     h = jnp.asarray(fields(dim, 0.9))
-    jacobian = jax.jit(jax.jacfwd(lambda h: magnetization(h, beta=1.3)))(h)
-    np.testing.assert_allclose(1.3 * covariance(h, beta=1.3), jacobian, rtol=1e-12, atol=1e-13)
+    jacobian = jax.jit(jax.jacfwd(lambda h: sphere.magnetization_large_d(h, beta=1.3)))(h)
+    np.testing.assert_allclose(1.3 * sphere.covariance_large_d(h, beta=1.3), jacobian, rtol=1e-12, atol=1e-13)
 
 
 def test_a_spin_without_a_field_fluctuates_alike_in_every_direction():

@@ -63,14 +63,6 @@ def test_inference_mode_gives_the_same_numbers(module):
         torch.testing.assert_close(module(fields(2)), expected)
 
 
-def test_tensors_with_the_negative_bit_are_numbers(module):
-    negative = torch._neg_view(-fields(2))
-    assert negative.is_neg()
-    torch.testing.assert_close(module(negative), module(fields(2)))
-    with pytest.raises(ValueError, match="beta: expected numbers > 0, got -1"):
-        solve_ising(torch.zeros(2, 2), torch.zeros(2), beta=torch._neg_view(torch.ones(())))
-
-
 def test_half_precision_of_the_arguments_is_solved_in_single():
     found = solve_ising(torch.zeros(2, 2).bfloat16(), torch.ones(2).bfloat16())
     assert found.magnetizations.dtype == torch.float32

@@ -13,6 +13,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 
 from experiments import encoder, records
 from experiments.lens_record import NETWORKS, jacobians, networks
@@ -49,6 +50,22 @@ def gamma(queries, keys):
     return q * k / np.sqrt(queries.shape[-1])
 
 
+def key_lengths(queries, keys):
+    """What keys of equal length change: 1 - R^2 of the logits within rows, and half the change of the weights.
+
+    The last is that change where queries have equal lengths, too.
+    """
+    q, k = (np.asarray(x, float) for x in (queries, keys))
+    lengths = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (q, k)]
+    even = [x / n * np.sqrt(np.mean(n**2, axis=-2, keepdims=True)) for x, n in zip((q, k), lengths, strict=True)]
+    pairs = (q, k), (q, even[1]), even
+    logits = [a @ np.swapaxes(b, -1, -2) / np.sqrt(q.shape[-1]) for a, b in pairs]
+    a, b = (x - x.mean(-1, keepdims=True) for x in logits[:2])
+    shared, own, equal = (np.sum(x * y, axis=(-1, -2)) for x, y in ((a, b), (a, a), (b, b)))
+    weights = [scipy.special.softmax(x, axis=-1) for x in logits]
+    return 1 - shared**2 / (own * equal), *(np.abs(weights[0] - x).sum(-1).mean(-1) / 2 for x in weights[1:])
+
+
 def heads(network, traces, number):
     """Measures of all heads and layers on a window."""
     found = lens.measure(
@@ -56,7 +73,7 @@ def heads(network, traces, number):
     )
     rows = []
     for layer, t in zip(network.layers, traces, strict=True):
-        lengths = lens.key_lengths(t.queries, t.keys)
+        lengths = key_lengths(t.queries, t.keys)
         sizes = np.linalg.norm(np.asarray(t.values, float), axis=-1)
         middle, forward = np.asarray(t.middle, float), np.asarray(t.forward, float)
         cosine = (middle * forward).sum(-1) / np.linalg.norm(middle, axis=-1) / np.linalg.norm(forward, axis=-1)

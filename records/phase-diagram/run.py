@@ -63,7 +63,7 @@ def lengths(g, beta):
     """x where the prediction has given orders, at its border, and half and all of the way to the naive border."""
     room = 1 - 2 / beta - g**2
     squares = [room - order * (1 - g**2) for order in ORDERS]
-    naive = float(phases.naive_border(beta, coupling_mean=1.0, coupling_std=g)) ** 2
+    naive = float(phases.border(beta, coupling_mean=1.0, coupling_std=g, naive=True)) ** 2
     squares += [room, (room + naive) / 2, naive] if g else [room, room + 0.05, room + 0.1]
     return [round(float(np.sqrt(square)), 4) for square in squares if square >= 0]
 

@@ -21,6 +21,7 @@ from experiments import records
 from experiments.comparison.transient import causal, loss, made, train
 from experiments.datasets import moby_dick
 from spinbook import sphere, sweep
+from spinbook.entropy_production import divergence
 from spinbook.precision import enable_x64
 from spinbook.spin_transformer import Relax, Unroll
 
@@ -50,18 +51,29 @@ def paths(model, use, windows):
 
     def layer(x, arrays):
         module, mask = eqx.combine(arrays, rest), causal(len(x))
-        path, squares = module.path(x, mask, steps=KEPT[-1]), jnp.sum(module.couplings(x, mask) ** 2, axis=-1)
-        rest_state, d = path.steady.value, module.dim // module.num_heads
-        lengths = jnp.sum(rest_state.reshape(len(x), module.num_heads, d) ** 2, axis=-1)
-        away = jnp.sqrt(jnp.sum((path.magnetizations - rest_state) ** 2, axis=(1, 2)))
+        squares, d = jnp.sum(module.couplings(x, mask) ** 2, axis=-1), module.dim // module.num_heads
+        heads = len(x), module.num_heads, d
+
+        def advance(state, _):
+            reached = module.under(Unroll(1)).readout(x, mask, state=state)
+            return reached.state, reached
+
+        first = advance(None, None)[1]
+        path = jax.lax.scan(advance, first.state, length=KEPT[-1] - 1)[1]
+        path = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, path)
+        end = module.under(Relax()).readout(x, mask, state=path.state[-1])
+        fields, settled = (state.reshape(-1, *heads) for state in (path.state, end.state))
+        mismatch = jnp.sum(divergence(fields, settled, beta=module.beta), axis=1)
+        lengths = jnp.sum(end.magnetizations.reshape(heads) ** 2, axis=-1)
+        away = jnp.sqrt(jnp.sum((path.magnetizations - end.magnetizations) ** 2, axis=(1, 2)))
         return module.steady_state(x, mask).value, {
             "distance": away / jnp.sqrt(jnp.sum(lengths)),
-            "mismatch": path.mismatch[KEPT - 1],
+            "mismatch": mismatch[KEPT - 1],
             "irreversibility": path.entropy_production[KEPT - 1],
             "n_eff": jnp.mean(1 / squares, axis=-1),
             "q": len(x) * jnp.mean(squares, axis=-1),
             "chi": module.beta * jnp.mean(jnp.float32(sphere.squared_radius(d)) - lengths, axis=0) / d,
-            "path_unsettled": 1.0 - path.steady.converged.astype(x.dtype),
+            "path_unsettled": 1.0 - end.converged.astype(x.dtype),
         }
 
     def of_window(characters):

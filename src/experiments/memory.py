@@ -87,12 +87,12 @@ class MemoryModule(eqx.Module):
 
     def __init__(self, dim: int, *, beta: Number = 1.0, key: PRNGKeyArray) -> None:
         sphere.radius(dim)
-        keys = jax.random.split(validate.key(key), 3)
+        keys = jax.random.split(key, 3)
         self.dim = dim
         self.to_queries = eqx.nn.Linear(dim, dim, use_bias=False, key=keys[0])
         self.to_keys = eqx.nn.Linear(dim, dim, use_bias=False, key=keys[1])
         self.memory = eqx.nn.MLP(dim, dim, 4 * dim, 1, activation=jax.nn.gelu, key=keys[2])
-        self.beta = validate.positive(beta, "beta", ndim=0)
+        self.beta = validate.positive(beta, "beta", "")
 
     def start(self, num_sites: int) -> State:
         """A state at rest: no magnetization, no field."""
@@ -100,7 +100,7 @@ class MemoryModule(eqx.Module):
         return State(zeros, zeros)
 
     def _inputs(self, x: Any) -> Array:
-        x = validate.matrix(x, "x", columns=self.dim, dtype=self.to_keys.weight.dtype)
+        x = validate.finite(x, "x", f"N {self.dim}", dtype=self.to_keys.weight.dtype)
         x = sphere.balanced(x)
         length = jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True) + jnp.finfo(x.dtype).tiny)
         return sphere.radius(self.dim) * x / length

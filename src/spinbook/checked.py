@@ -16,6 +16,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike
@@ -42,7 +43,7 @@ NonNegative = Annotated[ArrayLike, "", not_negative]
 # An integer >= 0 or >= 1, which sizes a loop or an array.
 Count = Annotated[int, validate.count]
 PositiveCount = Annotated[int, functools.partial(validate.count, minimum=1)]
-Key = Annotated[Any, validate.key]
+Key = PRNGKeyArray
 
 
 def checked(*, static: Collection[str] | None = None) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
@@ -87,7 +88,7 @@ def checked(*, static: Collection[str] | None = None) -> Callable[[Callable[_P, 
             shapes = {name: said[0] for name, said in asked.items() if isinstance(said[0], str)}
             # A single number takes the dtype of the arrays: a beta out of a table in double precision widens nothing.
             dtype = validate.common_dtype(*(given[name] for name in shapes if shapes[name] or not any(shapes.values())))
-            sizes = _Sizes()
+            sizes = validate.Sizes()
             for name, (first, *others) in asked.items():
                 if isinstance(first, str):
                     array = validate.known(given[name], name, dtype)
@@ -110,51 +111,3 @@ def _said(hint: Any) -> tuple[Any, ...]:
         if typing.get_origin(kind) is Annotated:
             return tuple(said for said in kind.__metadata__ if isinstance(said, str) or callable(said))
     return ()
-
-
-class _Sizes:
-    """The sizes that names of axes have in one call, and the argument that each was first seen in."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, tuple[Any, str]] = {}
-
-    def fit(self, shape: tuple[int, ...], axes: str, name: str) -> None:
-        """Raise ``ValueError`` unless the shape is that of the axes, with the sizes known so far; note new ones."""
-        tokens = axes.split()
-        if not shape and tokens and all("#" in token for token in tokens):
-            return
-        leading = next((token for token in tokens if token.startswith("*")), None)
-        last = tokens[tokens.index(leading) + 1 :] if leading else tokens
-        first = tokens[: tokens.index(leading)] if leading else []
-        between = len(shape) - len(first) - len(last)
-        if between < 0 or (leading is None and between):
-            self._refuse(tokens, name, shape)
-        pairs = list(zip(first + last, shape[: len(first)] + shape[len(shape) - len(last) :], strict=True))
-        for token, size in pairs:
-            if token.startswith("#") and size == 1:
-                continue
-            wanted = int(token) if token.isdigit() else self.known.setdefault(token.strip("#"), (size, name))[0]
-            if size != wanted or size == 0:
-                self._refuse(tokens, name, shape)
-        if leading:
-            self._lead(leading, shape[len(first) : len(first) + between], name)
-
-    def _lead(self, token: str, axes: tuple[int, ...], name: str) -> None:
-        known, where = self.known.setdefault(token.strip("*#"), (axes, name))
-        if "#" not in token:
-            if axes != known:
-                raise ValueError(f"{name}: expected the leading axes {known} of {where}, got {axes}")
-            return
-        try:
-            self.known[token.strip("*#")] = (jnp.broadcast_shapes(known, axes), where)
-        except ValueError:
-            raise ValueError(
-                f"{name}: expected leading axes that broadcast with those of {where}, {known}, got {axes}"
-            ) from None
-
-    def _refuse(self, tokens: list[str], name: str, shape: tuple[int, ...]) -> None:
-        sizes = ["..." if token.startswith("*") else token.strip("#") for token in tokens]
-        text = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})" if tokens else "(), a number"
-        others = [(axis, *self.known[axis]) for axis in sizes if axis in self.known and self.known[axis][1] != name]
-        given = " and ".join(f"{axis} = {size} as in {where}" for axis, size, where in dict.fromkeys(others))
-        raise ValueError(f"{name}: expected shape {text}{' with ' + given if given else ''}, got shape {shape}")

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Int, PyTree
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float, Number
 
-__all__ = ["FixedPoint", "solve", "spectral_radii"]
+__all__ = ["FixedPoint", "solve"]
 
 # Rounding in f keeps the residual from falling below a few units in the last place.
 _FLOOR = 16
@@ -264,7 +263,7 @@ def solve(
     if len(dtypes) != 1:
         raise ValueError(f"y0: expected arrays of one floating dtype, got {sorted(map(str, dtypes)) or 'none'}")
     flat, unravel = ravel_pytree(y0)
-    tol = validate.positive(tol, "tol", ndim=0, dtype=flat.dtype)
+    tol = validate.positive(tol, "tol", "", dtype=flat.dtype)
     max_steps, history = validate.count(max_steps, "max_steps", minimum=1), validate.count(history, "history")
     # Traced once, with all that f closes over as arguments, so that derivatives can be taken later, or never.
     traced, out = jax.make_jaxpr(f, return_shape=True)(y0)
@@ -276,14 +275,3 @@ def solve(
 
     value, (residual, num_steps, converged) = _root(image, max_steps, history, traced.consts, flat, tol)
     return FixedPoint(unravel(value), residual, num_steps.astype(jnp.int32), converged.astype(bool))
-
-
-def spectral_radii(matrices: Float[np.ndarray, "B K K"]) -> Float[np.ndarray, " B"]:
-    """max |lambda| of each matrix, whose shape is not checked; NaN for one that is not finite.
-
-    Of the Jacobian of f at a solution it is the factor by which errors shrink in each step of y <- f(y), in the end.
-
-    >>> spectral_radii(np.array([[[0.0, 2.0], [-2.0, 0.0]]])).round(6).tolist()
-    [2.0]
-    """
-    return np.array([np.abs(np.linalg.eigvals(m)).max() if np.isfinite(m).all() else np.nan for m in matrices])

@@ -1,7 +1,7 @@
 """One trained network under the lenses of the book: functions of its attention weights and vectors.
 
 What comes in are plain arrays, of whatever library: attention weights (..., N, N) whose row i says to whom token i
-listens, queries and keys (..., N, d) and hidden states (..., N, D). All is computed in double precision.
+listens, and hidden states (..., N, D). All is computed in double precision.
 
 Rows that sum to one make a head the transition matrix of a Markov chain in which attention walks from a token to one
 that it listens to. Its stationary distribution pi is where the walk is found after long.
@@ -20,20 +20,18 @@ import scipy.special
 import xarray as xr
 
 from spinbook import sphere, validate
-from spinbook.annotations import ArrayLike, Bool, Float, Number
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.lens_sample import repeated_block, sample
 from spinbook.precision import enable_x64
 from spinbook.vector import closure as vector_closure
 from spinbook.vector.mean_field import collective_mode
 
 __all__ = [
-    "KeyLengths",
     "SinkLaw",
     "attended",
     "closure",
     "concentration",
     "irreversibility",
-    "key_lengths",
     "measure",
     "repeated_block",
     "sample",
@@ -43,22 +41,13 @@ __all__ = [
     "token_cosine",
 ]
 
-Vectors = Float[ArrayLike, "*batch N d"]
-Mask = Bool[ArrayLike, "N N"] | None
-
-_LARGEST = 1e75
-"""Squares of sums of squares of larger numbers could overflow."""
 _ROW_SUM = 1e-2
 """Rows may miss one by as much: half precision, over some hundred tokens."""
 
 
 def _plain(values: Any, name: str) -> np.ndarray:
     """Double precision. A tensor of PyTorch that has a gradient is detached from it."""
-    if hasattr(values, "detach"):
-        # A complex one is refused as an array is.
-        values = values.detach().cpu().resolve_conj().resolve_neg()
-        values = values if values.is_complex() else values.double()
-    return validate.known_numbers(values, name, largest=_LARGEST)
+    return validate.known_numbers(values.detach().cpu().double() if hasattr(values, "detach") else values, name)
 
 
 def _attention(attention: Any, name: str = "attention") -> np.ndarray:
@@ -131,11 +120,6 @@ def _without_subtraction(J: np.ndarray) -> np.ndarray:
     N = P.shape[-1]
     for k in range(N - 1, 0, -1):
         leaving = P[:, k, :k].sum(-1)
-        if (leaving == 0).any():
-            raise ValueError(
-                "attention: expected tokens that are connected, got groups that never listen to each other, or so "
-                "little that double precision cannot tell"
-            )
         P[:, :k, :k] += P[:, :k, k, None] * (P[:, k, None, :k] / leaving[:, None, None])
         P[:, :k, k] /= leaving[:, None]
     # In logarithms, because rare tokens may lie between frequent ones.
@@ -236,58 +220,6 @@ def token_cosine(states: Float[ArrayLike, "*batch N D"]) -> Float[np.ndarray, " 
     return np.asarray((np.sum(u.sum(-2) ** 2, axis=-1) - N) / (N * (N - 1)))
 
 
-class KeyLengths(NamedTuple):
-    """What the lengths of keys do to a head.
-
-    ``share``: the part of the variance of logits within rows that keys of equal length cannot give, 1 - R^2.
-    ``total_variation``: 1/2 sum_j |difference of weights|, mean over rows, when all keys get the root mean square of
-    their lengths; ``qk_norm``: the same when queries do, too.
-    """
-
-    share: Float[np.ndarray, " *batch"]
-    total_variation: Float[np.ndarray, " *batch"]
-    qk_norm: Float[np.ndarray, " *batch"]
-
-
-def key_lengths(queries: Vectors, keys: Vectors, *, mask: Mask = None) -> KeyLengths:
-    """softmax_j(q_i . k_j / sqrt(d)) against softmax_j(q_i . k_j |k| / |k_j| / sqrt(d)).
-
-    QK-norm in its plain form, with one learned sharpness a head, is the third of the results. ``mask`` is True where
-    token i sees token j, as ``np.tril(np.ones((N, N), bool))`` of a causal network. The share is NaN where all keys of
-    every row score alike, and of vectors of length zero. Raises ``ValueError`` for vectors of different shapes, and for
-    a mask that leaves a token nothing to see.
-
-    >>> same = key_lengths(np.eye(3), np.eye(3))
-    >>> float(same.share), float(same.total_variation)
-    (0.0, 0.0)
-    """
-    q, k = _vectors(queries, "queries"), _vectors(keys, "keys")
-    if q.shape != k.shape:
-        raise ValueError(f"keys: expected the shape of queries, {q.shape}, got {k.shape}")
-    N = q.shape[-2]
-    seen = np.ones((N, N), bool) if mask is None else np.asarray(mask)
-    if seen.shape != (N, N) or seen.dtype != bool or not seen.any(-1).all():
-        raise ValueError(
-            f"mask: expected truth values ({N}, {N}), True where a token is seen, one or more in each row, "
-            f"got shape {seen.shape} of {seen.dtype}"
-        )
-    lengths = [_lengths(x) for x in (q, k)]
-    with np.errstate(invalid="ignore"):
-        even = [x / n * np.sqrt(np.mean(n**2, axis=-2, keepdims=True)) for x, n in zip((q, k), lengths, strict=True)]
-
-    def logits(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        return np.asarray(queries @ np.swapaxes(keys, -1, -2) / np.sqrt(q.shape[-1]))
-
-    own, equal, both = logits(q, k), logits(q, even[1]), logits(*even)
-    a, b = (np.where(seen, x - x.mean(-1, keepdims=True, where=seen), 0) for x in (own, equal))
-    products = [np.sum(x * y, axis=(-1, -2)) for x, y in ((a, b), (a, a), (b, b))]
-    with np.errstate(invalid="ignore"):
-        share = np.maximum(1 - products[0] ** 2 / (products[1] * products[2]), 0)
-    own, equal, both = (scipy.special.softmax(np.where(seen, x, -np.inf), axis=-1) for x in (own, equal, both))
-    far = [np.abs(own - x).sum(-1).mean(-1) / 2 for x in (equal, both)]
-    return KeyLengths(np.asarray(share), *map(np.asarray, far))
-
-
 class SinkLaw(NamedTuple):
     """Relative errors of naive delayed correlations, by four laws, and P: see ``sink_law``."""
 
@@ -365,11 +297,9 @@ def closure(
     ((2, 2), True)
     """
     J, v = _attention(attention), _vectors(values, "values")
-    if v.ndim != 2 or J.shape != (len(v), len(v)):
-        raise ValueError(f"attention, values: expected one head, (N, N) and (N, D), got shapes {J.shape} and {v.shape}")
     if not v.any():
         raise ValueError("values: expected vectors that give the fields a direction, got zeros only")
-    fields = v * np.sqrt(sphere.squared_radius(v.shape[1]) / np.mean(np.sum(v**2, axis=1)))
+    fields = v * np.sqrt(sphere.squared_radius(v.shape[-1]) / np.mean(np.sum(v**2, axis=-1)))
     with enable_x64(True):
         found = vector_closure.steady_state(J, fields, beta=beta)
     # In NumPy, since arithmetic of JAX outside of the context would warn that it rounds to single precision.
@@ -408,13 +338,12 @@ def measure(
     >>> dict(found.sizes), round(float(found.concentration.mean()), 6)
     ({'window': 1, 'layer': 2, 'head': 2, 'depth': 3}, 1.0)
     """
-    given = [None] if attentions is None else list(attentions)
-    if any(J is None for J in given):
+    if attentions is None or any(J is None for J in attentions):
         raise ValueError(
             "attentions: expected an array for each layer, got None; transformers returns them with "
             "output_attentions=True if the model was loaded with attn_implementation='eager'"
         )
-    layers = [_attention(J, "attentions") for J in given]
+    layers = [_attention(J, "attentions") for J in attentions]
     if not layers or layers[0].ndim != 4 or any(J.shape != layers[0].shape for J in layers):
         shapes = sorted({J.shape for J in layers})
         raise ValueError(f"attentions: expected a layer or more, all of one shape (B, H, N, N), got shapes {shapes}")

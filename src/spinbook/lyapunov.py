@@ -66,7 +66,7 @@ def exponents(
     >>> [round(float(x), 1) for x in found.exponents], round(float(found.exponents.sum()), 3)
     ([0.4, -1.6], -1.204)
     """
-    state = validate.vectors(start, "start")
+    state = validate.finite(start, "start", "*batch n")
     n = state.shape[-1]
     num_blocks = validate.count(num_blocks, "num_blocks", minimum=2)
     steps = validate.count(steps, "steps", minimum=num_blocks)

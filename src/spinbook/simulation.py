@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from spinbook import replicas
+from spinbook import replicas, validate
 
 __all__ = ["Simulation", "rows", "run"]
 
@@ -120,19 +120,19 @@ def run(
     advance: Callable[[PRNGKeyArray, Array], Array],
     *,
     shape: tuple[int, ...],
-    steps: int,
-    transient: int,
-    correlations: bool,
-    observable: Callable[[Array], Any] | None,
     sum_dtype: Any,
+    steps: int,
+    transient: int = 0,
+    correlations: bool = False,
+    observable: Callable[[Array], Any] | None = None,
 ) -> Simulation:
     """s(t) = advance(fold_in(key, t - 1), s(t - 1)) from ``start``, averaged over all steps after ``transient`` ones.
 
     Replicas are rows; ``shape`` is that of a state as it was given, which the observable and the result have. Sums of
     spins over time are kept in ``sum_dtype``.
     """
-    if transient >= steps:
-        raise ValueError(f"transient: expected fewer than steps, {steps}, got {transient}")
+    steps = validate.count(steps, "steps", minimum=1)
+    transient = validate.count(transient, "transient", maximum=steps - 1)
     groups, size = replicas.grouped(start).shape[:2]
 
     def step(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:

@@ -4,10 +4,6 @@ A module takes (sites, dim) to (sites, dim): its inputs, scaled to the radius of
 the spins and choose their couplings J_ij by softmax; its outputs are the steady magnetizations m_i of the spins, found
 as a fixed point and differentiated implicitly, or reached by a number of steps. Batches take ``jax.vmap``. Outputs are
 not normalised.
-
-Options say how inputs act (``as_directions``, ``as_fields``, ``as_magnetizations``), where the spins start
-(``AtFields``, ``AtRest``, ``Learned``, or the ``State`` of an earlier call), what is done to queries and keys
-(``unit_length``, ``Rotary``), and whether a feed-forward network adds to the fields.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
 from spinbook.annotations import ArrayLike, Bool, Float
-from spinbook.entropy_production import mean_field, relaxation
+from spinbook.entropy_production import mean_field
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Response, squared_length
 from spinbook.vector import fluctuations
@@ -37,14 +33,12 @@ __all__ = [
     "AtFields",
     "AtRest",
     "Learned",
-    "Path",
     "Readout",
     "Relax",
     "Rotary",
     "SpinTransformer",
     "SpinTransformerModule",
     "Spins",
-    "State",
     "Unroll",
     "as_directions",
     "as_fields",
@@ -286,19 +280,11 @@ class Rotary:
         return jnp.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(a.shape)
 
 
-class State(NamedTuple):
-    """The effective fields (N, D) at the end of a call, to start the next call from.
-
-    The means of spins in these fields are the magnetizations; a spin at rest has field zero.
-    """
-
-    effective_fields: Float[Array, "N D"]
-
-
 class Readout(NamedTuple):
     """The result of a call of a module, its state, and its irreversibility.
 
-    ``magnetizations`` (N, D), the ``state`` for the next call, and the evidence ``residual`` and ``converged`` as in
+    ``magnetizations`` (N, D); ``state`` (N, D), the effective fields at the end, to start the next call from, whose
+    means are the magnetizations; and the evidence ``residual`` and ``converged`` as in
     ``SpinTransformerModule.steady_state``. ``entropy_production`` (spheres,) in nats is the frozen-drive
     irreversibility of the last update, sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 T_ij, see
     ``spinbook.entropy_production.mean_field.vector_mean_field``: a proxy along a transient, and in a steady state the
@@ -306,26 +292,10 @@ class Readout(NamedTuple):
     """
 
     magnetizations: Float[Array, "N D"]
-    state: State
+    state: Float[Array, "N D"]
     entropy_production: Float[Array, " S"]
     residual: Float[Array, ""]
     converged: Bool[Array, ""]
-
-
-class Path(NamedTuple):
-    """Updates t = 1, ..., T of a module under constant inputs, for example after a change of the inputs.
-
-    ``magnetizations`` (T, N, D); ``mismatch`` (T, S): the divergence of the independent spins of that time from those
-    of the steady state, in nats, for each sphere of a site; ``entropy_production`` (T, S): the proxy between t - 1 and
-    t; ``residual`` (T,): the largest change of a component of the effective fields. ``steady`` is the steady state that
-    was solved for from the end of the path, with its evidence; where it did not converge the mismatch is meaningless.
-    """
-
-    magnetizations: Float[Array, "T N D"]
-    mismatch: Float[Array, "T S"]
-    entropy_production: Float[Array, "T S"]
-    residual: Float[Array, " T"]
-    steady: FixedPoint
 
 
 @dataclass(frozen=True)
@@ -430,22 +400,6 @@ def _settle(
     return _means(solution.value, response, problem.beta), before, solution
 
 
-@partial(jax.jit, static_argnames=("theory", "response", "dynamics", "steps"))
-def _follow(problem: _Problem, theory: Theory, response: Response, dynamics: Relax, steps: int) -> Any:
-    update = _update(problem, theory, response)
-
-    def advance(theta: Array, _: None) -> tuple[Array, tuple[Array, Array, Array]]:
-        new = update(theta)
-        return new, (new, jnp.max(jnp.abs(new - theta)), _irreversibility(problem, new, theta, response))
-
-    last, (thetas, residual, sigma) = jax.lax.scan(advance, problem.start, length=steps)
-    _, steady = dynamics(update, last)
-    final = _joined(steady.value)
-    mismatch = jnp.sum(relaxation.divergence(jax.vmap(_joined)(thetas), final, beta=problem.beta), axis=-1)
-    means = jax.vmap(lambda theta: _means(theta, response, problem.beta))(thetas)
-    return means, mismatch, sigma, residual, steady._replace(value=_means(steady.value, response, problem.beta))
-
-
 class _Sites(NamedTuple):
     """Inputs as rows (N, D), and scaled to the radius by spheres and heads."""
 
@@ -523,7 +477,6 @@ class SpinTransformerModule(eqx.Module):
         sharpness: float | Array = 1.0,
         dtype: Any = None,
     ) -> None:
-        key = validate.key(key)
         self.dim = validate.count(dim, "dim", minimum=1)
         self.num_heads = validate.count(num_heads, "num_heads", minimum=1)
         if self.dim % self.num_heads:
@@ -532,8 +485,8 @@ class SpinTransformerModule(eqx.Module):
             raise ValueError(
                 f"num_heads: expected more than 2 components for each head, got {self.dim // self.num_heads}"
             )
-        validate.positive(beta, "beta", ndim=0)
-        validate.positive(sharpness, "sharpness", ndim=0)
+        validate.positive(beta, "beta", "")
+        validate.positive(sharpness, "sharpness", "")
         self.beta, self.sharpness = beta, sharpness
         self.theory, self.response, self.spheres, self.dynamics = theory, response, spheres, dynamics
         self.inputs, self.query_key_maps = inputs, tuple(query_key_maps)
@@ -578,8 +531,8 @@ class SpinTransformerModule(eqx.Module):
     def _checked(self, x: Any, mask: Any, context: Any) -> tuple[_Sites, _Sites | None, Array | None]:
         """Inputs and context as they came and scaled, and the mask."""
         dtype = self.to_queries_keys.weight.dtype
-        a = validate.matrix(x, "x", columns=self.dim, dtype=dtype)
-        c = a if context is None else validate.matrix(context, "context", columns=self.dim, dtype=dtype)
+        a = validate.finite(x, "x", f"N {self.dim}", dtype=dtype)
+        c = a if context is None else validate.finite(context, "context", f"M {self.dim}", dtype=dtype)
         allowed = None if mask is None else jnp.asarray(mask)
         silent, unheard = jnp.zeros(len(a), bool), jnp.zeros(len(c), bool)
         if allowed is not None:
@@ -597,26 +550,21 @@ class SpinTransformerModule(eqx.Module):
     def _rows(self, a: Array) -> Array:
         return from_heads(a.reshape(self.num_heads, *a.shape[2:]))
 
-    def _carrier(self, sites: _Sites) -> Array:
-        beta = jnp.asarray(self.beta, sites.rows.dtype)
-        return self.inputs(self._by_spheres(sites.rows), sites.directions, self.response, beta)
-
     def _fields(self, sites: _Sites) -> Array:
-        carrier = self._carrier(sites)
+        beta = jnp.asarray(self.beta, sites.rows.dtype)
+        own = self.inputs(self._by_spheres(sites.rows), sites.directions, self.response, beta)
         if self.memory is None:
-            return carrier
-        return carrier + self._by_spheres(self.memory(self._rows(sites.directions)))
+            return own
+        return own + self._by_spheres(self.memory(self._rows(sites.directions)))
 
-    def _problem(self, x: Any, mask: Any, context: Any, state: State | None) -> _Problem:
+    def _problem(self, x: Any, mask: Any, context: Any, state: Sites | None) -> _Problem:
         sites, senders, allowed = self._checked(x, mask, context)
         fields = self._fields(sites)
         if state is None:
             start = self._by_spheres(self.start(self._rows(fields), self._rows(sites.directions)))
         else:
-            rows = validate.matrix(state.effective_fields, "state", columns=self.dim, dtype=sites.rows.dtype)
-            if rows.shape != sites.rows.shape:
-                raise ValueError(f"state: expected {len(sites.rows)} sites as in x, got {len(rows)}")
-            start = self._by_spheres(rows)
+            axes = f"{len(sites.rows)} {self.dim}"
+            start = self._by_spheres(validate.finite(state, "state", axes, dtype=sites.rows.dtype))
         J = self._couplings(sites.directions, (sites if senders is None else senders).directions, allowed)
         others = None if senders is None else self._fields(senders)
         return _Problem(fields, start, J, others, jnp.asarray(self.beta, fields.dtype))
@@ -642,23 +590,19 @@ class SpinTransformerModule(eqx.Module):
         J = self._couplings(sites.directions, (sites if senders is None else senders).directions, allowed)
         return J.reshape(self.num_heads, *J.shape[2:])
 
-    def input_fields(self, x: Sites, mask: Mask = None) -> Float[Array, "N D"]:
-        """The fields (N, D) of the inputs alone, as ``inputs`` says, without those of a feed-forward network."""
-        return self._rows(self._carrier(self._checked(x, mask, None)[0]))
-
     def fields(self, x: Sites, mask: Mask = None) -> Float[Array, "N D"]:
         """The fields x_i (N, D) that act on the spins, those of the inputs and of the feed-forward network."""
         return self._rows(self._fields(self._checked(x, mask, None)[0]))
 
     def __call__(
-        self, x: Sites, mask: Mask = None, context: Context = None, *, state: State | None = None
+        self, x: Sites, mask: Mask = None, context: Context = None, *, state: Sites | None = None
     ) -> Float[Array, "N D"]:
         """The magnetizations (sites, dim), from ``state`` on, that of a ``readout``."""
         found = self.steady_state(x, mask, context, state=state)
         return self.dynamics.output(found.value, found.converged)
 
     def steady_state(
-        self, x: Sites, mask: Mask = None, context: Context = None, *, state: State | None = None
+        self, x: Sites, mask: Mask = None, context: Context = None, *, state: Sites | None = None
     ) -> FixedPoint:
         """The magnetizations and the evidence that an update leaves them alone.
 
@@ -670,7 +614,7 @@ class SpinTransformerModule(eqx.Module):
         m, _, solution = _settle(problem, self.theory, self.response, self.dynamics)
         return solution._replace(value=self._rows(m))
 
-    def readout(self, x: Sites, mask: Mask = None, *, state: State | None = None) -> Readout:
+    def readout(self, x: Sites, mask: Mask = None, *, state: Sites | None = None) -> Readout:
         """A call with its state, to carry on from, and the irreversibility of its last update at frozen drive.
 
         With ``dynamics`` = ``Unroll(k)`` that is between the updates k - 1 and k; the programs of the source measure it
@@ -687,26 +631,7 @@ class SpinTransformerModule(eqx.Module):
         problem = self._problem(x, mask, None, state)
         m, before, solution = _settle(problem, self.theory, self.response, self.dynamics)
         sigma = _irreversibility(problem, solution.value, before, self.response)
-        state = State(self._rows(solution.value))
-        return Readout(self._rows(m), state, sigma, solution.residual, solution.converged)
-
-    def path(self, x: Sites, mask: Mask = None, *, steps: int, state: State | None = None) -> Path:
-        """``steps`` plain updates towards the steady state, whatever ``dynamics`` says, with the evidence of each.
-
-        From ``state``, as a change of inputs (a quench) leaves it, or from ``start``. The steady state is solved for
-        from the last update, with the numbers of ``dynamics`` if that is ``Relax``.
-
-        >>> module = SpinTransformerModule(8, 2, key=jax.random.key(0), theory=naive)
-        >>> old, new = jax.random.normal(jax.random.key(1), (2, 5, 8))
-        >>> quench = module.path(new, state=module.readout(old).state, steps=9)
-        >>> quench.mismatch.shape, bool(quench.mismatch[-1, 0] < 0.01 * quench.mismatch[0, 0])
-        ((9, 1), True)
-        """
-        dynamics = self.dynamics if isinstance(self.dynamics, Relax) else Relax()
-        problem = self._problem(x, mask, None, state)
-        m, mismatch, sigma, residual, steady = _follow(problem, self.theory, self.response, dynamics, steps)
-        steady = steady._replace(value=self._rows(steady.value))
-        return Path(jax.vmap(self._rows)(m), mismatch, sigma, residual, steady)
+        return Readout(self._rows(m), self._rows(solution.value), sigma, solution.residual, solution.converged)
 
 
 class SpinTransformer(eqx.Module):
@@ -735,7 +660,6 @@ class SpinTransformer(eqx.Module):
         key: PRNGKeyArray,
         **options: Any,
     ) -> None:
-        key = validate.key(key)
         self.depth = validate.count(depth, "depth", minimum=1)
 
         def module(key: PRNGKeyArray) -> SpinTransformerModule:

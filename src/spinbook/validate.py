@@ -8,43 +8,36 @@ that a result that cannot be computed is NaN, and an error is that of the framew
 
 from __future__ import annotations
 
+import contextlib
+import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = [
-    "broadcastable",
-    "choice",
+    "Sizes",
     "common_dtype",
     "common_tensor_type",
     "count",
     "finite",
-    "instance",
     "is_traced",
-    "key",
     "known",
     "known_numbers",
-    "matrix",
     "number",
     "positive",
-    "probability",
     "require",
-    "same_batch",
     "tensor",
-    "vectors",
 ]
-
-T = TypeVar("T")
 
 
 def is_traced(value: object) -> bool:
@@ -67,36 +60,29 @@ def common_dtype(*values: Any) -> np.dtype[Any]:
         dtype = getattr(leaf, "dtype", None)
         if dtype is not None and not getattr(leaf, "weak_type", False):
             # PyTorch has dtypes of its own, with NumPy's names behind a prefix.
-            dtypes.append(dtype if not str(dtype).startswith("torch.") else jnp.dtype(str(dtype)[len("torch.") :]))
+            dtypes.append(jnp.dtype(str(dtype)[len("torch.") :]) if str(dtype).startswith("torch.") else dtype)
     carried = [np.dtype(dtype) for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)]
-    # Of one and the same dtype, too, the promotion is in the order of bytes of this machine.
-    widest = reduce(np.promote_types, carried, carried[0]) if carried else np.dtype(np.float64)
-    canonical: np.dtype[Any] = jax.dtypes.canonicalize_dtype(widest)
+    canonical: np.dtype[Any] = jax.dtypes.canonicalize_dtype(reduce(np.promote_types, carried or [np.dtype(float)]))
     return canonical
 
 
-def require(
-    condition: Callable[..., ArrayLike], value: Any, name: str, expected: str, parameters: tuple[Any, ...] = ()
-) -> None:
-    """Raise ``ValueError`` unless ``condition(value, *parameters)`` holds for every entry; silent under a trace.
+def require(condition: Callable[[Any], ArrayLike], value: Any, name: str, expected: str) -> None:
+    """Raise ``ValueError`` unless ``condition(value)`` holds for every entry; silent under a trace.
 
     The condition is evaluated in NumPy, which unlike JAX compiles nothing.
 
-    >>> require(lambda t, rate: t < rate, [0.5, 3.0], "t", "t < rate", (2.0,))
+    >>> require(lambda t: t < 2, [0.5, 3.0], "t", "t < 2")
     Traceback (most recent call last):
-    ValueError: t: expected t < rate, got 3 at index (1,)
+    ValueError: t: expected t < 2, got 3 at index (1,)
     """
-    if is_traced((value, parameters)):
+    if is_traced(value):
         return
-    known, *others = map(np.asarray, (value, *parameters))
-    # A condition may overflow, and is then false.
-    with np.errstate(all="ignore"):
-        holds = np.asarray(condition(known, *others))
+    known = np.asarray(value)
+    holds = np.asarray(condition(known))
     if not holds.all():
-        holds, entries = np.broadcast_arrays(holds, known)
-        index = tuple(int(i) for i in np.argwhere(~holds)[0])
+        index = tuple(int(i) for i in np.argwhere(~np.broadcast_to(holds, known.shape))[0])
         where = f" at index {index}" if index else ""
-        raise ValueError(f"{name}: expected {expected}, got {float(entries[index]):g}{where}")
+        raise ValueError(f"{name}: expected {expected}, got {float(known[index]):g}{where}")
 
 
 def _real(value: Any, name: str, library: Any) -> Any:
@@ -110,29 +96,15 @@ def _real(value: Any, name: str, library: Any) -> Any:
     return array
 
 
-def known_numbers(value: Any, name: str, *, finite: bool = True, largest: float | None = None) -> np.ndarray:
-    """Real numbers, finite unless told otherwise and at most ``largest``, as a new array of doubles for NumPy.
-
-    >>> known_numbers([1, 2.5], "gammas", largest=2.0)
-    Traceback (most recent call last):
-    ValueError: gammas: expected numbers up to 2, got 2.5 at index (1,)
-    """
+def known_numbers(value: Any, name: str) -> np.ndarray:
+    """Finite real numbers, as a new array of doubles for NumPy."""
     array = np.array(_real(value, name, np), np.float64)
-    if finite:
-        require(np.isfinite, array, name, "finite numbers")
-    if largest is not None:
-        require(lambda x: np.abs(x) <= largest, array, name, f"numbers up to {largest:g}")
+    require(np.isfinite, array, name, "finite numbers")
     return array
 
 
 def number(
-    value: Any,
-    name: str,
-    *,
-    above: float | None = None,
-    below: float | None = None,
-    least: float | None = None,
-    most: float | None = None,
+    value: Any, name: str, *, above: float = -math.inf, least: float = -math.inf, below: float = math.inf
 ) -> float:
     """A finite real number within bounds, in double precision whatever JAX is set to.
 
@@ -141,16 +113,10 @@ def number(
     ValueError: level: expected a number > 0 and < 0.5, got 0.5
     """
     array = known_numbers(value, name)
-    if array.ndim:
-        raise ValueError(f"{name}: expected a number, got shape {array.shape}")
-    bounds = (
-        (">", above, operator.gt),
-        ("<", below, operator.lt),
-        (">=", least, operator.ge),
-        ("<=", most, operator.le),
-    )
-    asked = {f"{sign} {bound:g}": holds(array, bound) for sign, bound, holds in bounds if bound is not None}
-    require(lambda _: all(asked.values()), array, name, f"a number {' and '.join(asked)}")
+    Sizes().fit(array.shape, "", name)
+    bounds = {">": above, ">=": least, "<": below}
+    said = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds.items() if math.isfinite(bound))
+    require(lambda x: (x > above) & (x >= least) & (x < below), array, name, f"a number {said}")
     return float(array)
 
 
@@ -169,80 +135,77 @@ def known(value: Any, name: str, dtype: Any) -> Array | np.ndarray:
     return array
 
 
-def finite(value: Any, name: str, *, ndim: int | None = None, dtype: Any = None) -> Float[Array, "*shape"]:
-    """Real numbers without NaN or infinity, of ``ndim`` dimensions if given.
+class Sizes:
+    """The sizes that names of axes have in one call, and the argument that each was first seen in."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, tuple[Any, str]] = {}
+
+    def fit(self, shape: tuple[int, ...], axes: str, name: str) -> None:
+        """Raise ``ValueError`` unless the shape is that of the axes, with the sizes known so far; note new ones."""
+        tokens = axes.split()
+        if not shape and tokens and all("#" in token for token in tokens):
+            return
+        leading = next((token for token in tokens if token.startswith("*")), None)
+        last = tokens[tokens.index(leading) + 1 :] if leading else tokens
+        first = tokens[: tokens.index(leading)] if leading else []
+        between = len(shape) - len(first) - len(last)
+        if between < 0 or (leading is None and between):
+            self._refuse(tokens, name, shape)
+        pairs = list(zip(first + last, shape[: len(first)] + shape[len(shape) - len(last) :], strict=True))
+        for token, size in pairs:
+            if token.startswith("#") and size == 1:
+                continue
+            wanted = int(token) if token.isdigit() else self.known.setdefault(token.strip("#"), (size, name))[0]
+            if size != wanted or size == 0:
+                self._refuse(tokens, name, shape)
+        if leading:
+            self._lead(leading, shape[len(first) : len(first) + between], name)
+
+    def _lead(self, token: str, axes: tuple[int, ...], name: str) -> None:
+        known, where = self.known.setdefault(token.strip("*#"), (axes, name))
+        if axes == known:
+            return
+        with contextlib.suppress(ValueError):
+            if "#" in token:
+                self.known[token.strip("*#")] = jnp.broadcast_shapes(known, axes), where
+                return
+        raise ValueError(f"{name}: expected leading axes that fit those of {where}, {known}, got {axes}")
+
+    def _refuse(self, tokens: list[str], name: str, shape: tuple[int, ...]) -> None:
+        sizes = ["..." if token.startswith("*") else token.strip("#") for token in tokens]
+        text = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})" if tokens else "(), a number"
+        others = [(axis, *self.known[axis]) for axis in sizes if axis in self.known and self.known[axis][1] != name]
+        given = " and ".join(f"{axis} = {size} as in {where}" for axis, size, where in dict.fromkeys(others))
+        raise ValueError(f"{name}: expected shape {text}{' with ' + given if given else ''}, got shape {shape}")
+
+
+def finite(value: Any, name: str, axes: str | None = None, *, dtype: Any = None) -> Float[Array, "*shape"]:
+    """Real numbers without NaN or infinity; ``axes`` as in jaxtyping, "N 3" for rows of three, "" for a number.
 
     >>> finite([1.0, float("nan")], "fields")
     Traceback (most recent call last):
     ValueError: fields: expected finite numbers, got nan at index (1,)
+    >>> finite([1.0, 2.0], "visible", "*batch 3")
+    Traceback (most recent call last):
+    ValueError: visible: expected shape (..., 3), got shape (2,)
     """
     array = jnp.asarray(known(value, name, common_dtype(value) if dtype is None else dtype))
-    if ndim is not None and array.ndim != ndim:
-        raise ValueError(f"{name}: expected an array of {ndim} dimensions, got shape {array.shape}")
+    if axes is not None:
+        Sizes().fit(array.shape, axes, name)
     return array
 
 
-def positive(value: Any, name: str, *, ndim: int | None = None, dtype: Any = None) -> Float[Array, "*shape"]:
+def positive(value: Any, name: str, axes: str | None = None, *, dtype: Any = None) -> Float[Array, "*shape"]:
     """Finite numbers greater than zero.
 
     >>> positive(0.0, "beta")
     Traceback (most recent call last):
     ValueError: beta: expected numbers > 0, got 0
     """
-    array = finite(value, name, ndim=ndim, dtype=dtype)
+    array = finite(value, name, axes, dtype=dtype)
     require(lambda x: x > 0, array, name, "numbers > 0")
     return array
-
-
-def probability(value: Any, name: str, *, ndim: int | None = None, dtype: Any = None) -> Float[Array, "*shape"]:
-    """Numbers strictly between 0 and 1."""
-    array = finite(value, name, ndim=ndim, dtype=dtype)
-    require(lambda x: (x > 0) & (x < 1), array, name, "numbers strictly between 0 and 1")
-    return array
-
-
-def vectors(value: Any, name: str, *, dim: int | None = None, dtype: Any = None) -> Float[Array, "... dim"]:
-    """A vector or a batch of them in leading axes, with ``dim`` entries each if given, at least one.
-
-    >>> vectors([1.0, 2.0], "visible", dim=3)
-    Traceback (most recent call last):
-    ValueError: visible: expected shape (..., 3), got shape (2,)
-    """
-    array = finite(value, name, dtype=dtype)
-    if array.ndim == 0 or array.shape[-1] == 0 or dim not in (None, array.shape[-1]):
-        wanted = "(..., dim) with dim >= 1" if dim is None else f"(..., {dim})"
-        raise ValueError(f"{name}: expected shape {wanted}, got shape {array.shape}")
-    return array
-
-
-def matrix(
-    value: Any, name: str, *, rows: int | None = None, columns: int | None = None, dtype: Any = None
-) -> Float[Array, "rows columns"]:
-    """A matrix that is not empty, of the given sizes where they are given.
-
-    >>> matrix(np.zeros((0, 4)), "patterns")
-    Traceback (most recent call last):
-    ValueError: patterns: expected shape (rows, columns), not empty, got shape (0, 4)
-    """
-    array = finite(value, name, dtype=dtype)
-    if array.ndim != 2 or not array.size or rows not in (None, len(array)) or columns not in (None, array.shape[1]):
-        sizes = f"({'rows' if rows is None else rows}, {'columns' if columns is None else columns}), not empty"
-        raise ValueError(f"{name}: expected shape {sizes}, got shape {array.shape}")
-    return array
-
-
-def broadcastable(array: Array | np.ndarray, name: str, shape: tuple[int, ...]) -> None:
-    """Raise unless ``array`` broadcasts to exactly ``shape``."""
-    if array.ndim > len(shape) or any(a not in (1, s) for a, s in zip(array.shape[::-1], shape[::-1], strict=False)):
-        raise ValueError(f"{name}: expected a shape that broadcasts to {shape}, got shape {array.shape}")
-
-
-def same_batch(array: Array | np.ndarray, name: str, other: Array | np.ndarray, other_name: str) -> None:
-    """Raise unless the leading axes of two batches of vectors broadcast against each other."""
-    ours, theirs = array.shape[:-1], other.shape[:-1]
-    if any(a != b and 1 not in (a, b) for a, b in zip(ours[::-1], theirs[::-1], strict=False)):
-        wanted = f"leading axes that broadcast with those of {other_name}, {theirs}"
-        raise ValueError(f"{name}: expected {wanted}, got {ours}")
 
 
 def count(value: Any, name: str, *, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
@@ -261,40 +224,6 @@ def count(value: Any, name: str, *, minimum: int = 0, maximum: int = 2**31 - 1) 
     if not minimum <= number <= maximum:
         raise ValueError(f"{name}: expected {wanted}, got {number}")
     return number
-
-
-def instance(value: T, kind: type | tuple[type, ...], name: str) -> T:
-    """The value itself, if it is of that type."""
-    if not isinstance(value, kind):
-        wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-        article = "an" if wanted[0] in "AEIOUaeiou" else "a"
-        raise ValueError(f"{name}: expected {article} {wanted}, got {type(value).__name__}")
-    return value
-
-
-def choice(value: T, options: Iterable[T], name: str) -> T:
-    """The value itself, if it is among the options."""
-    known = list(options)
-    if value not in known:
-        raise ValueError(f"{name}: expected one of {', '.join(map(str, known))}, got {value!r}")
-    return value
-
-
-def key(value: Any, name: str = "key") -> PRNGKeyArray:
-    """A key of ``jax.random``, new or old style.
-
-    >>> key(0)
-    Traceback (most recent call last):
-    ValueError: key: expected one key of jax.random, as jax.random.key(0) makes it, got int
-    """
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    # An old key is two words, or four for some generators.
-    old = dtype == np.uint32 and shape in ((2,), (4,))
-    if not old and not (shape == () and dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)):
-        got = type(value).__name__ if shape is None else f"an array of {dtype} with shape {tuple(shape)}"
-        raise ValueError(f"{name}: expected one key of jax.random, as jax.random.key(0) makes it, got {got}")
-    key: PRNGKeyArray = value
-    return key
 
 
 def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
@@ -340,11 +269,7 @@ def tensor(
 
     own_dtype, own_device = common_tensor_type(value)
     if not isinstance(value, torch.Tensor):
-        known = _real(value, name, np)
-        # PyTorch lacks the short types that other packages add to NumPy.
-        value = torch.as_tensor(
-            np.array(known, np.float32 if known.dtype.kind == "V" else known.dtype.newbyteorder("="))
-        )
+        value = torch.as_tensor(np.array(_real(value, name, np)))
     if value.is_complex():
         raise ValueError(f"{name}: expected real numbers, got dtype {value.dtype}")
     array = value.to(dtype=dtype or own_dtype, device=device or own_device)

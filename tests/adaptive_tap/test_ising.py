@@ -100,34 +100,3 @@ def test_the_floor_of_the_residual_is_what_rounding_leaves(make_ising):
     rough = ising.solve_ising(J.astype(np.float32), h.astype(np.float32))
     assert bool(rough.converged.all())
     assert float(rough.residual.max()) > 1e-10
-
-
-def test_plain_iteration_agrees_where_it_converges(make_ising):
-    J, h = make_ising(8, 0.5, seed=11, batch=(6,))
-    iterated = ising.iterate_ising(ising.adaptive_update, J, h, damping=0.5, tol=1e-12, max_steps=1000)
-    found = ising.solve_ising(J, h, tol=1e-12)
-    assert bool(iterated.converged.all())
-    np.testing.assert_allclose(iterated.magnetizations, found.magnetizations, atol=1e-10)
-    np.testing.assert_allclose(iterated.cavity_variances, found.cavity_variances, atol=1e-10)
-    assert iterated.smallest_eigenvalues.shape == (int(iterated.num_steps.max()) + 1, 6)
-
-
-def test_plain_iteration_that_fails_says_so_and_stays_finite(make_ising):
-    J, h = make_ising(10, 3.0, seed=12, batch=(20,))
-    iterated = ising.iterate_ising(ising.adaptive_update, J, h, damping=1.0, max_steps=200)
-    failed = ~iterated.converged
-    assert bool(failed.any())
-    assert bool((iterated.residual[failed] > 1e-8).all())
-    assert bool(torch.isfinite(iterated.magnetizations).all())
-    # It went through states whose Lambda - A is not positive definite: the warning light.
-    assert bool((iterated.smallest_eigenvalues[:, failed] <= 0).any())
-
-
-@pytest.mark.parametrize("size", [5.0, 18.5, 3e5])
-def test_the_plain_iteration_saturates_spins_in_strong_fields_as_the_solver_does(size):
-    J = [[0.0, 0.1, 0.3], [0.1, 0.0, -0.2], [0.3, -0.2, 0.0]]
-    fields = size * np.array([1.0, -1.0, 0.001])
-    found, solved = ising.iterate_ising(ising.adaptive_update, J, fields), ising.solve_ising(J, fields)
-    assert bool(found.converged)
-    np.testing.assert_allclose(found.magnetizations, solved.magnetizations, atol=1e-7)
-    np.testing.assert_allclose(found.cavity_variances, solved.cavity_variances, atol=1e-7)

@@ -27,17 +27,11 @@ def test_module_sends_out_mean_spins_in_the_fields_of_its_normalised_inputs():
     assert 0.3 < out.norm(dim=-1).min() < out.norm(dim=-1).max() < 1
 
 
-def test_parameters_are_the_couplings_and_the_layer_normalisation_and_all_receive_gradients():
+def test_gradients_by_the_couplings_are_symmetric_and_hollow():
     attention = VectorSpinAttention(6, 10)
-    assert sorted(name for name, _ in attention.named_parameters()) == [
-        "norm.bias",
-        "norm.weight",
-        "spin_model.couplings",
-    ]
     attention(inputs(2, 6, 10).float()).square().sum().backward()
-    for name, parameter in attention.named_parameters():
-        assert parameter.grad.abs().max() > 0, name
     gradient = attention.spin_model.couplings.grad
+    assert gradient.abs().max() > 0
     assert torch.equal(gradient, gradient.mT)
     assert gradient.diagonal().abs().max() == 0
 

@@ -40,38 +40,34 @@ def test_mean_spins_correlations_and_energy_are_derivatives_of_the_free_energy(m
 
     model = VectorSpinModel(5, 7, beta, J)
     np.testing.assert_allclose(model.magnetizations(h, t0=t0), -gradient(lambda h: free_energy(h=h), h), atol=ROUNDING)
-    correlations = model.correlations(h, t0=t0)
-    np.testing.assert_allclose(correlations.diagonal(dim1=-2, dim2=-1).mean(-1), 1, atol=ROUNDING)
-    off_diagonal = symmetric_traceless(correlations.sum(0))
-    np.testing.assert_allclose(off_diagonal, -gradient(lambda J: free_energy(J=J), J), atol=ROUNDING)
+    if t0 is None:
+        correlations = model.correlations(h)
+        np.testing.assert_allclose(correlations.diagonal(dim1=-2, dim2=-1), 1, atol=ROUNDING)
+        off_diagonal = symmetric_traceless(correlations.sum(0))
+        np.testing.assert_allclose(off_diagonal, -gradient(lambda J: free_energy(J=J), J), atol=ROUNDING)
     energy = gradient(lambda beta: beta * free_energy(beta=beta), beta)
     np.testing.assert_allclose(model.internal_energy(h, t0=t0), energy, atol=ROUNDING)
-    entropy = beta**2 * gradient(lambda beta: free_energy(beta=beta), beta)
-    np.testing.assert_allclose(model.entropy(h, t0=t0), entropy, atol=ROUNDING)
-    assert (model.entropy(h) < 0).all()
 
 
-def test_specific_heat_is_the_derivative_of_the_internal_energy(make_system, t0):
+def test_specific_heat_is_the_derivative_of_the_internal_energy(make_system):
     h, J, beta = variables(make_system)
-    slope = gradient(lambda beta: VectorSpinModel(5, 7, beta, J).internal_energy(h, t0=t0), beta)
-    heat = VectorSpinModel(5, 7, beta, J).specific_heat(h, t0=t0)
+    slope = gradient(lambda beta: VectorSpinModel(5, 7, beta, J).internal_energy(h), beta)
+    heat = VectorSpinModel(5, 7, beta, J).specific_heat(h)
     np.testing.assert_allclose(heat, -(beta**2) * slope, atol=ROUNDING)
     assert (heat > 0).all()
 
 
-def test_susceptibilities_are_derivatives_of_the_mean_spins(make_system, t0):
+def test_susceptibilities_are_derivatives_of_the_mean_spins(make_system):
     h, J, beta = variables(make_system, num_spins=3, dim=4)
     model = VectorSpinModel(3, 4, beta, J)
-    chi = model.susceptibilities(h, t0=t0)
-    jacobian = torch.autograd.functional.jacobian(lambda h: model.magnetizations(h, t0=t0), h)
+    chi = model.susceptibilities(h)
+    jacobian = torch.autograd.functional.jacobian(model.magnetizations, h)
     for k in range(2):
         np.testing.assert_allclose(chi[k], jacobian[k, :, :, k], atol=ROUNDING)
         assert torch.linalg.eigvalsh(chi[k].reshape(12, 12))[0] > 0
 
 
-# Along random directions in the fast tests, entry by entry in the slow ones.
-@pytest.mark.parametrize("projected", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_second_derivatives_are_good_enough_to_train_on(make_system, projected):
+def test_second_derivatives_are_good_enough_to_train_on(make_system):
     h, J, beta = variables(make_system, num_spins=2, dim=2)
 
     def outputs(h, J, beta):
@@ -79,8 +75,8 @@ def test_second_derivatives_are_good_enough_to_train_on(make_system, projected):
         return model.magnetizations(h), model.specific_heat(h)
 
     arguments = tuple(x.requires_grad_() for x in (h, J, beta))
-    assert torch.autograd.gradcheck(outputs, arguments, fast_mode=projected)
-    assert torch.autograd.gradgradcheck(lambda *x: outputs(*x)[0], arguments, fast_mode=projected)
+    assert torch.autograd.gradcheck(outputs, arguments, fast_mode=True)
+    assert torch.autograd.gradgradcheck(lambda *x: outputs(*x)[0], arguments, fast_mode=True)
 
 
 # Exact results
@@ -88,7 +84,6 @@ def test_second_derivatives_are_good_enough_to_train_on(make_system, projected):
 
 SYSTEMS = {
     "one spin": ([[0.9, 0.0]], [[0.0]]),
-    "two spins": ([[0.8, 0.0], [0.3, 0.6]], [[0.0, 0.3], [0.3, 0.0]]),
     "opposed": ([[0.2, -0.5], [0.7, 0.0]], [[0.0, -0.4], [-0.4, 0.0]]),
 }
 
@@ -280,7 +275,7 @@ def test_leading_axes_of_beta_and_of_the_variables_are_a_batch_too(make_system):
     h, J = make_system(4, 3, seed=11, batch=(2, 3))
     model = VectorSpinModel(4, 3, torch.tensor([[0.5], [1.5]], dtype=torch.float64), J)
     single = VectorSpinModel(4, 3, 1.5, J)
-    for method in ("entropy", "log_prob", "free_energy_next_order", "magnetizations_next_order"):
+    for method in ("log_prob", "free_energy_next_order", "magnetizations_next_order"):
         alone = getattr(single, method)(h[1, 2])
         np.testing.assert_allclose(getattr(model, method)(h)[1, 2], alone, atol=ROUNDING, err_msg=method)
     assert model.phi(torch.ones(4), h).shape == model.phi([1.0], h).shape == (2, 3)
@@ -302,18 +297,3 @@ def test_fields_without_a_saddle_in_reach_raise_instead_of_answering():
     model = VectorSpinModel(2, 3, 1.0, [[0.0, 0.2], [0.2, 0.0]])
     with pytest.raises(RuntimeError, match=r"^h: expected fields with a saddle point within reach"):
         model.free_energy(torch.full((2, 3), 1e200, dtype=torch.float64))
-
-
-def test_derivatives_are_taken_under_inference_mode_too(make_system):
-    h, J = make_system(4, 6, seed=3)
-    b, couplings = 1.2 * ONE[0], QueryKeyCouplings(4, 6).double()
-    calls = {
-        "next order": lambda h, J, b: VectorSpinModel(4, 6, b, symmetric_traceless(J)).magnetizations_next_order(h),
-        "through the fields": lambda h, J, b: VectorSpinModel(4, 6, b, couplings).field_gradient(h),
-        "mixing": lambda h, J, b: VectorSpinModel(4, 6, b, couplings).channel_mixing(h),
-        "exact": lambda h, J, b: exact.magnetizations(h[:2], J[:2, :2], beta=b),
-    }
-    for name, call in calls.items():
-        expected = call(h, J, b).detach()
-        with torch.inference_mode():
-            assert call(h.clone(), J.clone(), b.clone()).tolist() == pytest.approx(np.array(expected), rel=1e-12), name

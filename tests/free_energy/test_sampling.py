@@ -30,7 +30,7 @@ def test_cosine_to_the_field_has_the_von_mises_fisher_density(dim, strength):
     assert np.abs(sums).max() < 5
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dim", [1, 3])
 def test_chains_of_two_spins_arrive_at_the_exact_means(dim):
     beta, chains = 0.9, 8000
     h = torch.zeros(2, dim, dtype=torch.float64)
@@ -47,21 +47,3 @@ def test_chains_of_two_spins_arrive_at_the_exact_means(dim):
     pair = (up - down) / (2e-4 * 0.25 * 2 * beta * dim)
     assert abs(products.mean() - pair) < 4.5 * products.std() / chains**0.5
     assert abs(pair) > 20 / chains**0.5  # correlated so much that chance could not do it
-
-
-def test_the_generator_is_all_the_randomness():
-    start = sampling.uniform(5, 2, 3, generator=generator(5))
-    runs = []
-    for seed in (0, 1):
-        torch.manual_seed(seed)
-        runs.append(sampling.simulate(start, torch.zeros(2, 2), torch.ones(2, 3), steps=2, generator=generator(6)))
-    assert torch.equal(*runs)
-    assert not torch.equal(runs[0][0], runs[0][1])
-    assert runs[0].dtype == torch.float32
-
-
-def test_uniform_directions_have_no_mean():
-    spins = sampling.uniform(20_000, 4, generator=generator(7), dtype=torch.float64)
-    assert spins.mean(0).abs().max() < 4.5 * 0.5 / np.sqrt(20_000)
-    moments = spins.T @ spins / 20_000
-    np.testing.assert_allclose(moments, np.eye(4) / 4, atol=4.5 * 0.3 / np.sqrt(20_000))

@@ -55,13 +55,7 @@ def test_the_error_goes_as_the_first_dropped_power_of_the_couplings(slopes, name
     assert abs(slopes[name].mean() - order) < 0.1
 
 
-def test_beta_multiplies_couplings_and_fields():
-    J, h, m = system(3, 0.7)
-    for step in (mean_field.naive_step, mean_field.tap_step):
-        np.testing.assert_allclose(step(m, J, h, beta=1.3), step(m, 1.3 * J, 1.3 * h, beta=1.0), rtol=1e-13)
-
-
-@pytest.mark.parametrize("strength", [0.1, 1.0, 10.0, 1000.0])
+@pytest.mark.parametrize("strength", [1.0, 1000.0])
 def test_tap_solves_its_equation_for_any_strength_and_says_so(strength):
     J, h, m = system(5, strength)
     solution = mean_field.tap_solve(m, J, h, beta=1.0)
@@ -83,7 +77,7 @@ def test_tap_differentiates_as_the_implicit_function_theorem_says():
     np.testing.assert_allclose(derivative, np.array(numerical).T, atol=1e-9)
 
 
-@pytest.mark.parametrize("width", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("width", [0.3, 3.0])
 def test_averaged_step_is_the_mean_over_a_normal_field(width):
     # A neighbour of mean zero gives its coupling as the standard deviation of the field.
     couplings, normal = np.diag([width, 0.0]), stats.norm()
@@ -149,8 +143,8 @@ def mean_of_equal_couplings(num_spins, field, beta):
     return p @ mean
 
 
-@pytest.mark.parametrize(("field", "beta"), [(0.3, 0.8), (0.5, 0.6)])
-def test_common_fluctuations_take_the_error_of_tap_from_first_to_second_order_in_one_over_n(field, beta):
+def test_common_fluctuations_take_the_error_of_tap_from_first_to_second_order_in_one_over_n():
+    field, beta = 0.3, 0.8
     errors = {"TAP": [], "shifted": []}
     for number in (64, 128):
         J = np.full((number, number), 1 / number)

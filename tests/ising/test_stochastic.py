@@ -79,13 +79,6 @@ def test_a_simulation_is_repeated_stepping():
         np.testing.assert_array_equal(s, state)
 
 
-def test_a_replica_does_not_depend_on_how_many_there_are_or_how_long_they_run():
-    J, h = system()
-    few = stochastic.simulate(jax.random.key(1), np.ones((3, 4)), J, h, beta=1.0, steps=10, observable=keep)
-    many = stochastic.simulate(jax.random.key(1), np.ones((9, 4)), J, h, beta=1.0, steps=25, observable=keep)
-    np.testing.assert_array_equal(many.observed[:10, :3], few.observed)
-
-
 def test_no_trajectory_is_stored_unless_asked():
     J, h = system()
 
@@ -98,19 +91,6 @@ def test_no_trajectory_is_stored_unless_asked():
     assert shapes(steps=10) == shapes(steps=10_000)
     assert shapes(steps=10, correlations=True) == shapes(steps=10_000, correlations=True)
     assert (10_000, 50, 4) in shapes(steps=10_000, observable=keep)
-
-
-def test_old_keys_and_compiled_code_give_the_same_run():
-    J, h = system()
-
-    def run(key):
-        return stochastic.simulate(key, jnp.ones((5, 4)), J, h, beta=1.0, steps=10).spins
-
-    key = jax.random.key(3)
-    np.testing.assert_array_equal(run(key), run(jax.random.key_data(key)))
-    np.testing.assert_array_equal(run(key), jax.jit(run)(key))
-    several = jax.vmap(run)(jax.random.split(key, 3))
-    np.testing.assert_array_equal(several[1], run(jax.random.split(key, 3)[1]))
 
 
 def test_standard_errors_are_the_scatter_of_repeated_simulations():

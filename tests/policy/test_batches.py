@@ -17,7 +17,7 @@ BATCHED = [
     ("free_energy.exact", "free_energy log_partition magnetizations", "couplings h beta"),
     (
         "free_energy.model.VectorSpinModel",
-        "correlations entropy free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",
+        "correlations free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",
         "h",
     ),
     ("ising.mean_field", "averaged_step naive_step tap_step", "magnetizations"),
@@ -26,7 +26,7 @@ BATCHED = [
     ("rbm.mixture", "posterior_mean responsibilities retrieve", "queries"),
     ("sphere", "covariance log_partition magnetization", "fields"),
     ("rbm.mixture", "mixture_log_density modern_hopfield_energy", "visible"),
-    ("vector.mean_field", "flat_tap_step message_passing_step naive_step tap_step", "magnetizations"),
+    ("vector.mean_field", "flat_tap_step naive_step tap_step", "magnetizations"),
 ]
 CASES = [(f"{module}.{name}", named) for module, names, named in BATCHED for name in names.split()]
 

@@ -10,12 +10,11 @@ from spinbook import entropy_production as ep
 from spinbook import fixed_point, lyapunov, sphere, spin_transformer
 from spinbook import self_attention as sa
 from spinbook.adaptive_tap import attention, couplings, ising, priors, vector
-from spinbook.free_energy import QueryKeyCouplings, VectorSpinAttention, VectorSpinModel, sampling
+from spinbook.free_energy import QueryKeyCouplings, VectorSpinModel, sampling
 from spinbook.ising import exact, stochastic
 from spinbook.ising import sherrington_kirkpatrick as sk
-from spinbook.rbm import cumulant_generating_functions as K
 from spinbook.rbm import effective_energy
-from spinbook.spin_transformer import SpinTransformer, SpinTransformerModule, State
+from spinbook.spin_transformer import SpinTransformer, SpinTransformerModule
 from spinbook.vector import mean_field
 
 KEY = jax.random.key(0)
@@ -50,14 +49,12 @@ CASES = [
     ("couplings", lambda: vector.solve_gaussian(OWN, X)),
     ("couplings", lambda: vector.solve(ONE_WAY, X, priors.Binary())),
     ("correlations", lambda: QueryKeyCouplings(2, 3).channel_mixing(H, torch.ones(3, 3))),
-    ("t0", lambda: VectorSpinAttention(2, 3)(H, t0=[-1.0])),
+    ("t0", lambda: VectorSpinModel(2, 3).free_energy(H, t0=[-1.0])),
     ("couplings", lambda: VectorSpinModel(2, 3, 1.0, DIRECTED)),
     ("beta", lambda: VectorSpinModel(2, 3, 0.0)),
     ("couplings", lambda: VectorSpinModel(2, 3, 1.0, lambda h: 1 + 0 * h @ h.mT).free_energy(H)),
     ("couplings", lambda: _drawn(DIRECTED)),
     ("beta", lambda: _drawn(np.zeros((2, 2)), beta=-1.0)),
-    ("t", lambda: effective_energy(ONE, W, K.exponential())),
-    ("rate", lambda: effective_energy(ONE, W, K.poisson([1.0, 2.0]))),
     ("cumulant_generating_function", lambda: effective_energy(ONE, W, jnp.sum)),
     ("num_spins", lambda: exact.states(15)),
     ("fields", lambda: stochastic.step(KEY, TWO[:, :2], np.zeros((2, 2)), np.zeros((3, 2)), beta=1.0)),
@@ -69,7 +66,6 @@ CASES = [
     ("previous_fields", lambda: ep.vector_mean_field(np.zeros((2, 2)), TWO, np.ones((2, 5)), beta=1.0)),
     ("network", lambda: sa.bifurcation([], [1.0], steps=100, transient=0)),
     ("attention", lambda: sa.attention_window(PAPER, np.zeros((5, 3)))),
-    ("token", lambda: sa.token_window(PAPER, [1, 2, 1])),
     ("num_spins", lambda: sa.sample_finite(KEY, PAPER, beta=1.0, num_spins=2, steps=2)),
     ("beta", lambda: sa.lyapunov_exponents(PAPER, beta=0.0, steps=40, transient=8)),
     ("f", lambda: fixed_point.solve(lambda y: y[:1], np.zeros(2))),
@@ -78,7 +74,7 @@ CASES = [
     ("num_heads", lambda: _module(16, 8)),
     ("mask", lambda: _module()(np.ones((6, 16)), mask=np.ones((6, 5), bool))),
     ("mask", lambda: _module()(np.ones((6, 16)), mask=np.ones((6, 6)))),
-    ("state", lambda: _module().readout(np.ones((6, 16)), state=State(np.zeros((5, 16))))),
+    ("state", lambda: _module().readout(np.ones((6, 16)), state=np.zeros((5, 16)))),
     ("x", lambda: SpinTransformer(2, 6, key=KEY)(np.diag([1.0, 0.0, 1.0]) @ np.ones((3, 6)))),
 ]
 

@@ -68,10 +68,10 @@ def test_derivative_is_finite_far_out_and_continuous_at_zero(prior):
         assert np.isfinite(grad(-800.0))
 
 
-def test_outside_of_its_domain_a_traced_function_is_infinite_and_its_slope_is_not():
+def test_outside_of_its_domain_a_function_is_infinite_and_its_slope_is_not():
     for prior, t, inside in (
         (K.laplace(2.0), [-0.5, 0.2, 0.7], [False, True, False]),
         (K.exponential(2.0), [-9.0, 2.0, 2.1], [True, False, False]),
     ):
-        assert np.isposinf(jax.jit(prior)(jnp.array(t))).tolist() == [not i for i in inside]
+        assert np.isposinf(prior(t)).tolist() == [not i for i in inside]
         assert np.all(np.isfinite(jax.jit(jax.vmap(jax.grad(prior)))(jnp.array(t))))

@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pytest
 
 from spinbook.rbm import cumulant_generating_functions as K
 from spinbook.rbm import effective_energy, exact
@@ -47,28 +46,8 @@ def test_strengths_are_those_of_alternating_sums_over_subsets():
     np.testing.assert_allclose(found, [root_mean_square(interaction, k) for k in range(6)], atol=ROUNDING)
 
 
-def test_poisson_prior_interacts_at_every_order_as_a_product_of_exponentials():
-    def interaction(S):
-        return sum(np.prod(np.expm1(W[list(S), m])) for m in range(3)) * (len(S) > 0)
-
-    found = strength(K.poisson(1.0))
-    np.testing.assert_allclose(found, [root_mean_square(interaction, k) for k in range(6)], atol=ROUNDING)
-    assert found[5] > 1e-4  # five-body, and not zero
-
-
 def test_gaussian_prior_has_fields_and_pairs_and_nothing_else():
     # The diagonal of W W^T is a field on units in {0, 1}.
     fields, pairs = A + np.sum(W**2, axis=1) / 2, (W @ W.T)[np.triu_indices(5, 1)]
     expected = [0, *(np.sqrt(np.mean(x**2)) for x in (fields, pairs)), 0, 0, 0]
     np.testing.assert_allclose(strength(K.gaussian, bias), expected, atol=ROUNDING)
-
-
-def test_constant_prior_has_fields_only():
-    expected = [0, np.sqrt(np.mean((A + 2 * W.sum(1)) ** 2)), 0, 0, 0, 0]
-    assert strength(K.constant(2.0), bias) == pytest.approx(expected, abs=ROUNDING)
-
-
-def test_symmetric_bernoulli_prior_has_every_order_on_binary_units():
-    # Its cumulants of odd order beyond the mean vanish, yet every order of interaction appears: an order counts
-    # different units, and a power of the input that is even contains products of three of them, v_i^2 being v_i.
-    assert np.all(strength(K.bernoulli(0.5))[1:] > 1e-5)

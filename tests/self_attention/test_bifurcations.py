@@ -1,10 +1,6 @@
 """Sweeps: what is gathered against recorded orbits, where orbits start, and interruptions."""
 
-import tracemalloc
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
-from multiprocessing import get_context
 
 import jax
 import numpy as np
@@ -19,8 +15,7 @@ FAST = {"steps": 200, "transient": 30}
 @pytest.mark.parametrize(("field", "component"), [("output_semantic", 0), ("keys", 2), ("attention", 1)])
 def test_what_is_gathered_is_what_a_recorded_orbit_shows(paper, field, component):
     observation = sa.Observation(field, component, num_bins=50, num_tail=9)
-    numerics = sa.MEASURED._replace(num_blocks=7)
-    diagram = sa.bifurcation(paper, BETAS, start=None, observation=observation, numerics=numerics, **FAST)
+    diagram = sa.bifurcation(paper, BETAS, start=None, observation=observation, num_blocks=7, **FAST)
     edges = np.linspace(-1, 1, 51)
     for k, beta in enumerate(BETAS):
         orbit = sa.simulate(paper, beta=beta, **FAST)
@@ -38,8 +33,7 @@ def test_what_is_gathered_is_what_a_recorded_orbit_shows(paper, field, component
 
 
 def test_exponents_in_a_sweep_are_those_of_single_orbits(paper):
-    numerics = sa.MEASURED._replace(num_exponents=3, num_blocks=10)
-    diagram = sa.bifurcation(paper, BETAS, start=None, numerics=numerics, **FAST)
+    diagram = sa.bifurcation(paper, BETAS, start=None, num_exponents=3, num_blocks=10, **FAST)
     for k, beta in enumerate(BETAS):
         single = sa.lyapunov_exponents(paper, beta=beta, num_exponents=3, num_blocks=10, **FAST)
         assert np.array_equal(diagram.block_exponents[k], single.blocks)
@@ -61,25 +55,17 @@ def test_continuation_starts_from_the_end_of_the_highest_beta(paper):
     assert sa.bifurcation(paper, [1.3], **FAST).sizes["beta"] == 1
 
 
-def test_every_network_continues_from_its_own_highest_beta(paper):
-    betas, gammas = [1.3, 1.35, 1.4], [20.0, 127.0]
-    both = sa.bifurcation(paper, betas, gammas=gammas, **FAST)
-    for k, gamma in enumerate(gammas):
-        alone = sa.bifurcation(replace(paper, gamma=gamma), betas, **FAST)
-        assert np.array_equal(both.final_attention[k], alone.final_attention)
-
-
 def test_every_combination_of_parameters_is_the_network_with_these_parameters(paper):
     networks = [paper, sa.random_network(jax.random.key(11))]
-    gammas, epsilons = [5.0, 127.0], [0.0, 0.02, 0.3]
-    diagram = sa.bifurcation(networks, [0.8, 1.4], gammas=gammas, epsilons=epsilons, start=None, **FAST)
-    assert diagram.histogram.dims == ("network", "gamma", "epsilon", "beta", "bin")
-    assert diagram.final_attention.shape == (2, 2, 3, 2, 4, 3)
-    for i, j, k, b in [(0, 0, 0, 0), (1, 1, 2, 1), (0, 1, 1, 0)]:
-        network = replace(networks[i], gamma=gammas[j], epsilon=epsilons[k])
+    gammas = [5.0, 127.0]
+    diagram = sa.bifurcation(networks, [0.8, 1.4], gammas=gammas, start=None, **FAST)
+    assert diagram.histogram.dims == ("network", "gamma", "beta", "bin")
+    assert diagram.final_attention.shape == (2, 2, 2, 4, 3)
+    for i, j, b in [(0, 0, 0), (1, 1, 1), (0, 1, 0)]:
+        network = replace(networks[i], gamma=gammas[j])
         expected = sa.simulate(network, beta=[0.8, 1.4][b], steps=1, transient=229).attention[0]
         # The other network may have more sign classes, and zeros are added then.
-        assert np.abs(diagram.final_attention[i, j, k, b, 0] - expected).max() < 1e-9
+        assert np.abs(diagram.final_attention[i, j, b, 0] - expected).max() < 1e-9
 
 
 def test_many_starts_at_once_are_as_many_single_ones(paper):
@@ -101,14 +87,6 @@ def test_a_sweep_from_a_window_continues_a_trajectory(paper):
     assert np.array_equal(diagram.final_attention[0, 0], expected)
 
 
-def test_opposite_starts_without_positions_give_mirrored_sweeps(paper):
-    network = replace(paper, epsilon=0.0)
-    A = np.random.default_rng(0).uniform(-1, 1, (4, 3))
-    diagram = sa.bifurcation(network, [0.9, 1.5], starts=[A, -A], num_exponents=2, **FAST)
-    assert np.array_equal(diagram.minimum[0], -diagram.maximum[1])
-    assert np.array_equal(diagram.block_exponents[0], diagram.block_exponents[1])
-
-
 def test_periods_are_multiples_of_that_of_the_positions(paper):
     diagram = sa.bifurcation(paper, [0.0, 0.5, 1.25], start=None, steps=2000, transient=12_000)
     assert diagram.period.values.tolist() == [4, 4, 16]
@@ -127,53 +105,3 @@ def test_a_folder_and_threads_change_nothing_and_the_folder_is_of_one_sweep(pape
     for network, other in ((paper, {"steps": 201}), (replace(paper, gamma=1.0), {})):
         with pytest.raises(ValueError, match="folder: expected an empty one or one with this very sweep"):
             sa.bifurcation(network, betas, folder=tmp_path, **(options | other))
-
-
-def test_a_bar_names_what_is_computed(paper, capsys):
-    sa.bifurcation(paper, [0.5, 0.6], progress=True, **FAST)
-    shown = capsys.readouterr().err
-    assert "highest beta" in shown
-    assert "other betas" in shown
-
-
-@pytest.mark.slow
-def test_other_processes_change_no_bit(workers_alike, paper):
-    options, betas = {**FAST, "num_exponents": 1}, np.linspace(0.5, 2.5, 40)
-    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
-        away = sa.bifurcation(paper, betas, executor=executor, **options)
-    assert away.identical(sa.bifurcation(paper, betas, **options))
-
-
-class WhenRead(Executor):
-    """Each task is computed when its result is read: none waits in memory, however busy the machine is."""
-
-    def submit(self, fn, /, *args, **kwargs):
-        future = Future()
-        future.set_result(None)
-        future.result = partial(fn, *args, **kwargs)
-        return future
-
-
-@pytest.mark.slow
-def test_the_paper_s_figure_fits_into_a_fifth_of_500_megabytes_whatever_its_number_of_steps(paper):
-    # What is gathered by default for 4001 temperatures. One variable alone would be 2.4 GB in 75,000 steps.
-    def traced(num_betas, steps):
-        tracemalloc.start()
-        diagram = sa.bifurcation(
-            paper,
-            np.linspace(0, 3, num_betas),
-            steps=steps,
-            transient=0,
-            num_exponents=1,
-            observation=sa.DIAGRAM._replace(num_tail=200),
-            executor=WhenRead(),
-        )
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return diagram.nbytes, peak
-
-    traced(33, 100)  # What compiling takes is not of the figure.
-    size, peak = traced(4001, 100)
-    # Once, and not a second time in results that were not let go.
-    assert size < peak < min(1.5 * size, 100e6)
-    assert abs(traced(4001, 500)[1] - peak) < 10e6

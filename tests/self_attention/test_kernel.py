@@ -37,7 +37,7 @@ def test_the_hyperbolic_tangent_is_odd_and_right_to_the_last_digits():
     assert y[0] == 0
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.3, 1.0, 1.26, 2.0, 2.9])
+@pytest.mark.parametrize("beta", [0.0, 1.26, 2.9])
 def test_every_step_is_that_of_the_definition(paper, beta):
     # One step at a time from the kernel's own windows: no room for the growth of rounding errors.
     orbit = simulate(paper, beta=beta, steps=60)
@@ -85,7 +85,7 @@ def advance(network, beta, directions, steps):
     return (tangents.reshape(-1, L)[:M] * np.exp(logs[0]))[:, : len(directions)].T
 
 
-@pytest.mark.parametrize("beta", [0.5, 1.26, 2.0])
+@pytest.mark.parametrize("beta", [0.5, 2.0])
 @pytest.mark.parametrize("name", ["paper", "other"])
 def test_every_tangent_is_the_derivative_of_the_definition(name, beta, request):
     # From one token only the newest attention has a derivative, so that both sides start from the same tangents.

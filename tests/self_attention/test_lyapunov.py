@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spinbook import self_attention as sa
+from spinbook.self_attention.window import Window
 
 
 @jax.jit
@@ -21,7 +22,7 @@ def jacobian_and_step(c, window):
 
 def jacobians(network, beta, window, steps):
     """Of successive steps, by automatic differentiation of the definition."""
-    c, window = sa.couplings(network, beta=beta), sa.Window(*map(jnp.asarray, window))
+    c, window = sa.couplings(network, beta=beta), Window(*map(jnp.asarray, window))
     found = []
     for _ in range(steps):
         J, window = jacobian_and_step(c, window)
@@ -29,7 +30,7 @@ def jacobians(network, beta, window, steps):
     return np.array(found)
 
 
-@pytest.mark.parametrize(("beta", "period"), [(0.5, 4), (1.2, 4), (1.25, 16), (1.27, 28)])
+@pytest.mark.parametrize(("beta", "period"), [(0.5, 4), (1.27, 28)])
 def test_on_a_closed_orbit_the_exponents_are_logarithms_of_eigenvalues(paper, beta, period):
     end = sa.simulate(paper, beta=beta, steps=1, transient=20_000).window
     product = np.linalg.multi_dot(jacobians(paper, beta, end, period)[::-1])
@@ -59,11 +60,3 @@ def test_the_spectrum_is_that_of_the_differentiated_definition(name, beta, reque
     )
     # Other tangents to begin with and another norm: the logarithm of a bounded factor, over the number of steps.
     assert np.abs(result.exponents - np.sort(logs / steps)[::-1]).max() < 10 / steps
-
-
-def test_the_first_exponents_do_not_depend_on_how_many_are_asked_for(paper):
-    options = {"beta": 1.4, "steps": 1000, "transient": 100}
-    few, many = (sa.lyapunov_exponents(paper, **options, num_exponents=n) for n in (2, 5))
-    assert np.abs(few.blocks - many.blocks[:, :2]).max() < 1e-9
-    assert few.exponents.shape == few.standard_errors.shape == (2,)
-    assert np.array_equal(few.exponents, few.blocks.mean(axis=0))

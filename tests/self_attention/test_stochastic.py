@@ -62,20 +62,6 @@ def test_later_attention_is_distributed_as_with_every_bit_drawn(paper, steps):
         assert stats.ks_2samp(ours[:, a], theirs[:, a]).pvalue > 1e-4
 
 
-def test_the_error_falls_as_one_over_the_root_of_the_number_of_units(paper):
-    beta = 0.8
-    expected = simulate(paper, beta=beta, steps=STEPS).attention
-    scaled = []
-    for N in (3_000, 30_000, 300_000):
-        sampled = np.asarray(ensemble(paper, beta=beta, num_spins=N).attention)
-        squares = N * np.mean((sampled - expected) ** 2, axis=(1, 2))
-        scaled.append((squares.mean(), squares.std(ddof=1) / np.sqrt(SIZE)))
-    (small, e1), (middle, e2), (large, e3) = scaled
-    assert abs(middle - large) < 4 * np.hypot(e2, e3) + 0.01 * large
-    # The next order is 1 / N times some hundred, by the square of gamma times the slope of the map.
-    assert abs(small - large) < 4 * np.hypot(e1, e3) + 0.1 * large
-
-
 def test_a_full_window_is_sampled_too(paper):
     # The older tokens of the window are drawn from its older attention vectors.
     A = np.random.default_rng(3).uniform(-1, 1, (4, 3))
@@ -87,18 +73,6 @@ def test_a_full_window_is_sampled_too(paper):
         assert np.abs(np.asarray(getattr(sampled, name))[:, :3] - getattr(expected, name)).max() < 5e-5 * 127
     assert np.array_equal(sampled.window.attention, sampled.attention[:, :-5:-1])
     assert (int(sampled.window.length[0]), int(sampled.window.position[0])) == (4, 32)
-
-
-def test_a_sample_continues_where_another_ended(paper):
-    begun = simulate(paper, beta=0.8, steps=6)
-    rest = ensemble(paper, beta=0.8, num_spins=10**10, start=begun)
-    whole = simulate(paper, beta=0.8, steps=9).attention
-    assert np.abs(np.asarray(rest.attention)[:, :3] - whole[6:]).max() < 5e-5 * 127
-
-
-def test_at_infinite_beta_nothing_is_random(paper):
-    sampled = np.asarray(ensemble(paper, beta=1e9, num_spins=300).attention)
-    assert np.ptp(sampled, axis=0).max() == 0
 
 
 def test_units_are_shared_out_by_weight(other):

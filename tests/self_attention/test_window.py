@@ -14,12 +14,6 @@ def test_the_default_token_is_the_first_output_pattern_and_its_attention_its_val
     window = token_window(paper)
     assert np.abs(window.attention[0] - value).max() < 1e-15
     assert (int(window.length), int(window.position)) == (1, 0)
-    assert np.array_equal(token_window(paper, paper.semantic_signs[0, 0]).attention, window.attention)
-
-
-def test_a_token_of_zeros_leaves_only_its_position(paper):
-    window = token_window(paper, [0, 0, 0], position=2)
-    assert np.abs(window.attention[0] - 0.01 * paper.positional_signs[1] @ np.array([1, -1])).max() < 1e-17
 
 
 def test_a_start_may_be_a_window_a_trajectory_an_array_or_nothing(paper):

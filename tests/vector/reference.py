@@ -8,6 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from spinbook import sphere
+from spinbook.vector import fluctuations
+
+
+def untied(gains, squared_magnetizations, dim, beta):
+    """The covariances of the senders with their own trace; for ``large_d`` it exceeds R^2 - |m|^2 by 1 / gamma."""
+    senders = fluctuations.of_senders(gains, squared_magnetizations, dim, beta)
+    trace = dim * senders.transverse - senders.along * squared_magnetizations[None]
+    return senders._replace(trace=trace)
 
 
 def coupling_matrices(couplings, dim):
@@ -43,7 +51,7 @@ def tap_field(effective_fields, magnetizations, couplings, fields, *, beta, resp
     """theta_i = x_i + sum_j J_ij m_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2: the right side, at theta = the left one.
 
     Source: Bal (2023), label ftheta. For ``sphere.exact`` this is what ``mean_field.tap_step`` solves; for
-    ``sphere.large_d`` the trace of the covariances is their own, as with ``fluctuations.of_senders_untied``.
+    ``sphere.large_d`` the trace of the covariances is their own, as with ``untied``.
     """
     J, systems = coupling_matrices(couplings, fields.shape[-1]), (effective_fields, magnetizations, couplings, fields)
     change = second_order_magnetization(*systems, beta=beta, response=response)

@@ -1,5 +1,7 @@
 """The phase diagram of kinetic vector spins against large systems: equations iterated to rest, and sampling."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ from spinbook.vector import mean_field, phases, stochastic
 N, D, BETA = 300, 128, 6.0
 LAWS = {
     "spread": (mean_field.spread_step, phases.squared_order, phases.border),
-    "naive": (mean_field.naive_step, phases.naive_squared_order, phases.naive_border),
+    "naive": (mean_field.naive_step, *(partial(law, naive=True) for law in (phases.squared_order, phases.border))),
 }
 
 

@@ -17,14 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spinbook import sphere, validate
+from spinbook import sphere
 from spinbook.spin_transformer import (
     AtRest,
     Learned,
     Relax,
     Rotary,
     SpinTransformerModule,
-    State,
     Unroll,
     as_fields,
     as_magnetizations,
@@ -33,7 +32,7 @@ from spinbook.spin_transformer import (
     unit_length,
 )
 
-__all__ = ["Recorded", "Settling", "cases", "load", "settling"]
+__all__ = ["Recorded", "cases", "load"]
 
 
 class Recorded(NamedTuple):
@@ -48,24 +47,11 @@ class Recorded(NamedTuple):
     module: SpinTransformerModule
     x: jax.Array
     mask: np.ndarray | None
-    state: State | None
+    state: jax.Array | None
     updates: int | None
     magnetizations: np.ndarray
     entropy_production: np.ndarray
     gradient: np.ndarray
-
-
-class Settling(NamedTuple):
-    """The result of the program's ``relaxation`` in ``steps`` updates of the case "learned, K=1".
-
-    The last ``magnetizations`` (N, D), and after 0, 1, ... updates ``entropy_production`` (steps, heads) and the exact
-    ``mismatch`` (steps + 1, heads); both are measured through the fields that those magnetizations make.
-    """
-
-    steps: int
-    magnetizations: np.ndarray
-    entropy_production: np.ndarray
-    mismatch: np.ndarray
 
 
 @cache
@@ -94,13 +80,12 @@ def _array(name: str) -> np.ndarray:
 def load(case: str) -> Recorded:
     """One of ``cases()``. In double precision if JAX is set to it, and rounded otherwise.
 
-    Raises ``ValueError`` for another name. Source: Bal (2026), Nonequilibrium, the program's class
+    Raises ``KeyError`` for another name. Source: Bal (2026), Nonequilibrium, the program's class
     ``SpinModelTransformerModule``.
 
     >>> load("learned, K=2").x.shape
     (6, 12)
     """
-    validate.choice(case, cases(), "case")
     recipe, found = _record()["recipe"], _record()["cases"][case]
     updates = None if case.endswith("fixed point") else int(case.rpartition("K=")[2])
     plain, reset = case.startswith("neither"), case.startswith("reset")
@@ -130,7 +115,7 @@ def load(case: str) -> Recorded:
     state = None
     if case.startswith("carried"):
         before = jnp.asarray(_array("state").reshape(len(x), heads, -1))
-        state = State(sphere.large_d.inverse(before, jnp.asarray(recipe["beta"])).reshape(x.shape))
+        state = sphere.large_d.inverse(before, jnp.asarray(recipe["beta"])).reshape(x.shape)
     return Recorded(
         module,
         x,
@@ -139,14 +124,3 @@ def load(case: str) -> Recorded:
         updates,
         *(np.array(found[name]) for name in ("magnetizations", "entropy_production", "gradient_x")),
     )
-
-
-def settling() -> Settling:
-    """The recorded relaxation.
-
-    >>> settling().mismatch.shape
-    (5, 3)
-    """
-    found = _record()["relaxation"]
-    names = ("magnetizations_last", "entropy_production", "mismatch_exact")
-    return Settling(found["steps"], *(np.array(found[name]) for name in names))

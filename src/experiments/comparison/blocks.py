@@ -97,7 +97,7 @@ class QueryKeyValue(eqx.Module):
 
     def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
         require_sizes(dim=dim, num_heads=num_heads)
-        a, b = jax.random.split(validate.key(key))
+        a, b = jax.random.split(key)
         self.to_queries_keys_values, self.to_output = weight(a, 3 * dim, dim), weight(b, dim, dim)
         self.num_heads = num_heads
 
@@ -162,7 +162,7 @@ class FeedForward(eqx.Module):
 
     def __init__(self, dim: int, *, key: PRNGKeyArray) -> None:
         require_sizes(dim=dim)
-        a, b = jax.random.split(validate.key(key))
+        a, b = jax.random.split(key)
         self.up, self.down = weight(a, 4 * dim, dim), weight(b, dim, 4 * dim)
         self.up_bias, self.down_bias = jnp.zeros(4 * dim, jnp.float32), jnp.zeros(dim, jnp.float32)
 

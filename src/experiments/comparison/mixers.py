@@ -127,7 +127,7 @@ class SiteMLP(eqx.Module):
 
     def __init__(self, num_sites: int, *, key: PRNGKeyArray) -> None:
         require_sizes(num_sites=num_sites)
-        a, b = jax.random.split(validate.key(key))
+        a, b = jax.random.split(key)
         self.up, self.down = weight(a, 2 * num_sites, num_sites), weight(b, num_sites, 2 * num_sites)
         self.up_bias, self.down_bias = jnp.zeros(2 * num_sites, jnp.float32), jnp.zeros(num_sites, jnp.float32)
 
@@ -157,7 +157,7 @@ class GatedMLP(eqx.Module):
 
     def __init__(self, num_sites: int, dim: int, *, key: PRNGKeyArray) -> None:
         require_sizes(num_sites=num_sites, dim=dim)
-        a, b, c = jax.random.split(validate.key(key), 3)
+        a, b, c = jax.random.split(key, 3)
         self.up, self.down = weight(a, 4 * dim, dim), weight(b, dim, 2 * dim)
         self.up_bias, self.down_bias = jnp.zeros(4 * dim, jnp.float32), jnp.zeros(dim, jnp.float32)
         self.norm_gain, self.norm_bias = jnp.ones(2 * dim, jnp.float32), jnp.zeros(2 * dim, jnp.float32)
@@ -208,7 +208,7 @@ class EnergyBlock(eqx.Module):
     def __init__(self, dim: int, num_heads: int, *, steps: int = 4, rate: float = 0.25, key: PRNGKeyArray) -> None:
         require_sizes(dim=dim, num_heads=num_heads, steps=steps)
         rate = validate.number(rate, "rate", above=0)
-        a, b, c = jax.random.split(validate.key(key), 3)
+        a, b, c = jax.random.split(key, 3)
         self.to_keys, self.to_queries = weight(a, dim, dim), weight(b, dim, dim)
         self.memories = weight(c, 4 * dim, dim)
         self.gain, self.bias = jnp.ones(1, jnp.float32), jnp.zeros(dim, jnp.float32)

@@ -214,13 +214,13 @@ def _stack(module: Module, depth: int) -> Callable[[Any, int, int], Any]:
 def stacked(name: str, depth: int, grid: tuple[int, ...] = ()) -> Module:
     """``depth`` layers of the row ``name`` of ``ROWS``, one after another; the same object for the same arguments.
 
-    ``grid``: how the sites lie, which local pooling has to know. Raises ``ValueError`` for a name that is not a row,
-    and for a depth below 1.
+    ``grid``: how the sites lie, which local pooling has to know. Raises ``KeyError`` for a name that is not a row,
+    and ``ValueError`` for a depth below 1.
 
     >>> stacked("FNet", 2).own(16, 8), stacked("FNet", 1).own(16, 8)
     (1168, 584)
     """
-    return _stacked(validate.choice(name, ROWS, "name"), validate.count(depth, "depth", minimum=1), tuple(grid))
+    return _stacked(name, validate.count(depth, "depth", minimum=1), tuple(grid))
 
 
 @cache

@@ -427,7 +427,7 @@ def follow(
     Raises ``ValueError`` for a learning rate that is not positive and a number of updates below 1, or no multiple of 25
     beyond that.
     """
-    rate = float(validate.positive(learning_rate, "learning_rate", ndim=0))
+    rate = float(validate.positive(learning_rate, "learning_rate", ""))
     updates = validate.count(recipe.num_updates, "num_updates", minimum=1)
     size = min(_CHUNK, updates)
     if updates % size:

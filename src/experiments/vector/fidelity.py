@@ -219,6 +219,12 @@ def system(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return J / J.sum(axis=1, keepdims=True), x
 
 
+def _message_passing(m: Array, J: Array, x: Array, *, beta: Any) -> Array:
+    """m_i = phi(x_i + sum_j J_ij m'_j - b_i m'_i), b_i = (beta / D) sum_j J_ij^2 (R^2 - |m'_j|^2), at one time."""
+    b = beta / m.shape[1] * J**2 @ (sphere.squared_radius(m.shape[1]) - sphere.squared_length(m))
+    return sphere.exact(x + J @ m - b[:, None] * m, beta)
+
+
 _exact_naive = partial(mean_field.naive_step, response=sphere.exact)
 _exact_tap = partial(mean_field.flat_tap_step, response=sphere.exact)
 _wrong_index = partial(mean_field.flat_tap_step, response=sphere.exact, covariances=fluctuations.of_receivers)
@@ -228,7 +234,7 @@ STEPS: Mapping[str, Any] = {
     "naive, large D": mean_field.naive_step,
     "TAP, large D": mean_field.flat_tap_step,
     "TAP, wrong index": _wrong_index,
-    "message passing": partial(mean_field.message_passing_step, response=sphere.exact),
+    "message passing": _message_passing,
 }
 """The theories whose steady states are compared; the response is exact unless the name says otherwise."""
 THEORIES = (*STEPS, "spread", "phi(x)", "one update")

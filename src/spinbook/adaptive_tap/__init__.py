@@ -13,39 +13,8 @@ p(S) ~ exp(+ sum_{i<j} S_i J_ij S_j + sum_i h_i S_i): every pair counted once.
 
 from __future__ import annotations
 
-from spinbook.adaptive_tap import attention, couplings, exact, implicit, ising, priors, vector
-from spinbook.adaptive_tap.attention import (
-    AdaptiveTAPAttention,
-    EquilibriumAttention,
-    FeedForward,
-    MeanFieldAttention,
-    SoftmaxCouplings,
-    transformer_block,
-)
-from spinbook.adaptive_tap.ising import IsingResponse, solve_ising, solve_naive_ising, solve_tap_ising
-from spinbook.adaptive_tap.priors import Binary, Gaussian, Spherical
-from spinbook.adaptive_tap.vector import VectorResponse
+from spinbook.adaptive_tap import exact, priors
+from spinbook.adaptive_tap.attention import AdaptiveTAPAttention, MeanFieldAttention
+from spinbook.adaptive_tap.ising import solve_ising
 
-__all__ = [
-    "AdaptiveTAPAttention",
-    "Binary",
-    "EquilibriumAttention",
-    "FeedForward",
-    "Gaussian",
-    "IsingResponse",
-    "MeanFieldAttention",
-    "SoftmaxCouplings",
-    "Spherical",
-    "VectorResponse",
-    "attention",
-    "couplings",
-    "exact",
-    "implicit",
-    "ising",
-    "priors",
-    "solve_ising",
-    "solve_naive_ising",
-    "solve_tap_ising",
-    "transformer_block",
-    "vector",
-]
+__all__ = ["AdaptiveTAPAttention", "MeanFieldAttention", "exact", "priors", "solve_ising"]

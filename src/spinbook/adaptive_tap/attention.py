@@ -46,15 +46,6 @@ def _spins(x: TensorLike, num_spins: int, dim: int, like: Tensor) -> Tensor:
     return spins
 
 
-def _initial(couplings: TensorLike | None, num_spins: int, dim: int, generator: torch.Generator | None) -> Tensor:
-    if couplings is None:
-        return coupling_tensors.sample(num_spins, dim, generator=generator)
-    given, wanted = validate.tensor(couplings, "couplings").detach().clone(), (num_spins, num_spins, dim, dim)
-    if given.shape != wanted:
-        raise ValueError(f"couplings: expected shape {wanted}, got shape {tuple(given.shape)}")
-    return given
-
-
 def _require_converged(converged: Tensor, residual: Tensor) -> None:
     if not converged.all():
         worst, failed = float(residual.detach()[~converged].max()), int((~converged).sum())
@@ -63,7 +54,35 @@ def _require_converged(converged: Tensor, residual: Tensor) -> None:
         )
 
 
-class AdaptiveTAPAttention(nn.Module):
+class _Coupled(nn.Module):
+    """A module with free ``couplings`` (num_spins, num_spins, dim, dim), to which its ``symmetry`` is applied."""
+
+    symmetry: Callable[[Tensor], Tensor]
+
+    def __init__(
+        self, num_spins: int, dim: int, couplings: TensorLike | None, generator: torch.Generator | None
+    ) -> None:
+        super().__init__()
+        self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
+        self.dim = validate.count(dim, "dim", minimum=1)
+        if couplings is None:
+            given = coupling_tensors.sample(self.num_spins, self.dim, generator=generator)
+        else:
+            given, wanted = validate.tensor(couplings, "couplings").detach().clone(), (num_spins, num_spins, dim, dim)
+            if given.shape != wanted:
+                raise ValueError(f"couplings: expected shape {wanted}, got shape {tuple(given.shape)}")
+        self.couplings = nn.Parameter(given)
+
+    def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
+        """J as it is used: the parameter with its symmetry and without self-couplings.
+
+        >>> AdaptiveTAPAttention(7, 3).coupling_tensor().shape
+        torch.Size([7, 7, 3, 3])
+        """
+        return coupling_tensors.without_self_couplings(self.symmetry(self.couplings))
+
+
+class AdaptiveTAPAttention(_Coupled):
     """x to the m_i that solve m_i = mean(X_i + sum_j J_ij m_j - V_i m_i, V_i) with self-consistent V_i.
 
     The slow and explicit module, with the ``prior`` of each spin (``Gaussian`` unless given). For a Gaussian prior the
@@ -96,42 +115,26 @@ class AdaptiveTAPAttention(nn.Module):
         max_steps: int = 200,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
-        self.dim = validate.count(dim, "dim", minimum=1)
+        super().__init__(num_spins, dim, couplings, generator)
         self.prior = Gaussian() if prior is None else prior
         self.tol, self.max_steps = tol, validate.count(max_steps, "max_steps", minimum=1)
-        start = _initial(couplings, self.num_spins, self.dim, generator)
-        if couplings is None:
-            start = (coupling_tensors.symmetrize if symmetry is None else symmetry)(start)
-            # A symmetry may return asymmetric couplings, an error below; their symmetric part sets the scale.
-            largest = coupling_tensors.largest_eigenvalue(coupling_tensors.symmetrize(start))
-            start = start / (2 * largest).clamp_min(1)
-        self.couplings = nn.Parameter(start)
-        if symmetry is None:
-            vector.checked_couplings(start)
-        self.symmetry = self._own_symmetry() if symmetry is None else symmetry
-        vector.checked_couplings(self.coupling_tensor())
-
-    def _own_symmetry(self) -> Callable[[Tensor], Tensor]:
-        """The default symmetry, which does not change the present couplings, nor couplings close to them."""
-        if not isinstance(self.prior, Gaussian):
-            return coupling_tensors.symmetrize
         J = self.couplings.detach()
-        # Raises for couplings without a model.
-        vector.solve_gaussian(J, J.new_zeros(self.num_spins, self.dim), self.prior)
-        if self.prior.covariance is not None:
-            return coupling_tensors.symmetrize
-        halfway = (1 + float(coupling_tensors.largest_eigenvalue(J))) / 2
-        return coupling_tensors.Bounded(halfway) if halfway > coupling_tensors.INNER else coupling_tensors.Bounded()
-
-    def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
-        """J as it is used: the parameter with its symmetry and without self-couplings.
-
-        >>> AdaptiveTAPAttention(7, 3).coupling_tensor().shape
-        torch.Size([7, 7, 3, 3])
-        """
-        return coupling_tensors.without_self_couplings(self.symmetry(self.couplings))
+        if couplings is None:
+            J.copy_((coupling_tensors.symmetrize if symmetry is None else symmetry)(J))
+            # A symmetry may return asymmetric couplings, an error below; their symmetric part sets the scale.
+            J /= (2 * coupling_tensors.largest_eigenvalue(coupling_tensors.symmetrize(J))).clamp_min(1)
+        if symmetry is None:
+            vector.checked_couplings(J)
+            symmetry = coupling_tensors.symmetrize
+            if isinstance(self.prior, Gaussian):
+                # Raises for couplings without a model.
+                vector.gaussian_mean(J, J.new_zeros(self.num_spins, self.dim), self.prior)
+                if self.prior.covariance is None:
+                    # Changes neither the present couplings nor those close to them.
+                    halfway = (1 + float(coupling_tensors.largest_eigenvalue(J))) / 2
+                    symmetry = coupling_tensors.Bounded(max(coupling_tensors.INNER, halfway))
+        self.symmetry = symmetry
+        vector.checked_couplings(self.coupling_tensor())
 
     @tensors.solver
     def solve(self, x: Float[TensorLike, "batch N D"]) -> vector.VectorResponse:
@@ -157,7 +160,7 @@ class AdaptiveTAPAttention(nn.Module):
         return found.magnetizations
 
 
-class CouplingTensor(nn.Module):
+class CouplingTensor(_Coupled):
     """S to sum_j J_ij S_j with free couplings J_ij^{ab}, symmetric or not, and J_ii = 0.
 
     ``couplings`` (num_spins, num_spins, dim, dim) is a parameter, drawn with variance 1 / (N D^2) unless given.
@@ -176,19 +179,8 @@ class CouplingTensor(nn.Module):
         symmetry: Callable[[Tensor], Tensor] = coupling_tensors.unconstrained,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
-        self.dim = validate.count(dim, "dim", minimum=1)
+        super().__init__(num_spins, dim, couplings, generator)
         self.symmetry = symmetry
-        self.couplings = nn.Parameter(_initial(couplings, self.num_spins, self.dim, generator))
-
-    def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
-        """J as it is used: the parameter with its symmetry and without self-couplings.
-
-        >>> CouplingTensor(7, 3).coupling_tensor().shape
-        torch.Size([7, 7, 3, 3])
-        """
-        return coupling_tensors.without_self_couplings(self.symmetry(self.couplings))
 
     def forward(self, inputs: Float[Tensor, "batch N D"]) -> Callable[[Tensor], Tensor]:
         """The sum over couplings as a function of the spins; the inputs do not matter."""
@@ -377,28 +369,16 @@ class MeanFieldAttention(EquilibriumAttention):
 
     @property
     def couplings(self) -> Tensor:
-        """The free couplings (num_spins, num_spins, dim, dim), before their symmetry.
-
-        >>> MeanFieldAttention(7, 3).couplings.shape
-        torch.Size([7, 7, 3, 3])
-        """
+        """The free couplings (num_spins, num_spins, dim, dim), before their symmetry."""
         return self.interaction.couplings
 
     def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
-        """J as it is used; see ``CouplingTensor``.
-
-        >>> MeanFieldAttention(7, 3).coupling_tensor().shape
-        torch.Size([7, 7, 3, 3])
-        """
+        """J as it is used; see ``CouplingTensor``."""
         return self.interaction.coupling_tensor()
 
     @tensors.solver
     def solve(self, x: Float[TensorLike, "batch N D"]) -> implicit.FixedPoints:
-        """The fixed point from S = 0 with its evidence; see ``EquilibriumAttention``.
-
-        >>> MeanFieldAttention(7, 3).solve(torch.ones(2, 7, 3)).converged
-        tensor([True, True])
-        """
+        """The fixed point from S = 0 with its evidence; see ``EquilibriumAttention``."""
         return super().solve(_spins(x, self.interaction.num_spins, self.interaction.dim, self.couplings))
 
 

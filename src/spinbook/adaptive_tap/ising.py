@@ -10,13 +10,10 @@ A = beta J and x = beta h, and v_i = 1 - m_i^2:
 
 ``solve_*`` go downhill on G, which is bounded below, so that they end in a stationary point at every coupling strength.
 Where rounding hides whether G fell, its slope decides; and where it hides the residual, the solver stops there.
-``iterate_ising`` repeats the plain update of the source instead, which may diverge: what it loses on the way is the
-positive definiteness of Lambda - A.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -28,12 +25,9 @@ from spinbook.adaptive_tap import implicit
 from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
-    "IsingIteration",
     "IsingModel",
     "IsingResponse",
-    "adaptive_update",
     "checked_model",
-    "iterate_ising",
     "solve_ising",
     "solve_naive_ising",
     "solve_tap_ising",
@@ -97,11 +91,6 @@ def _sech2(theta: Tensor) -> Tensor:
     """1 / cosh(theta)^2 = 1 - tanh(theta)^2 without cancellation; kept so large that its inverse is finite."""
     e = torch.exp(-2 * theta.abs())
     return (4 * e / (1 + e) ** 2).clamp_min(torch.finfo(theta.dtype).tiny ** 0.5)
-
-
-def _variance(m: Tensor) -> Tensor:
-    """1 - m^2, at least one unit in the last place of one: a spin that rounds to one is not certain."""
-    return (1 - m * m).clamp_min(torch.finfo(m.dtype).eps)
 
 
 def _offset(diagonal: Tensor, matrix: Tensor) -> Tensor:
@@ -337,17 +326,13 @@ def _response(theory: _Naive, model: IsingModel, point: _Point, num_steps: Tenso
     return IsingResponse(*(entry.reshape(model.batch + entry.shape[1:]) for entry in (*values, *evidence)))
 
 
-def _tolerance(tol: float, dtype: torch.dtype) -> float:
-    """What was asked for, or what rounding allows for numbers of order one if that is more."""
-    return max(float(tensors.positive(tol, "tol", ndim=0)), 16 * torch.finfo(dtype).eps)
-
-
 @tensors.solver
 def _solve(
     theory: _Naive, couplings: TensorLike, fields: TensorLike, beta: TensorLike, tol: float, max_steps: int
 ) -> IsingResponse:
     model = checked_model(couplings, fields, beta)
-    tol = _tolerance(tol, model.x.dtype)
+    # What was asked for, or what rounding allows for numbers of order one if that is more.
+    tol = max(float(tensors.positive(tol, "tol", ndim=0)), 16 * torch.finfo(model.x.dtype).eps)
     max_steps = validate.count(max_steps, "max_steps", minimum=1)
     with torch.no_grad():
         point, num_steps = _descend(theory, model, tol, max_steps)
@@ -409,104 +394,3 @@ def solve_naive_ising(
     [0.2587, -0.0705]
     """
     return _solve(_NAIVE, couplings, fields, beta, tol, max_steps)
-
-
-def adaptive_update(
-    magnetizations: Vectors, cavity_variances: Vectors, couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0
-) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
-    """m' = tanh(x + A m - V m), V'_i = Lambda_i - 1 / chi_ii, Lambda_i = V_i + 1 / (1 - m'_i^2), chi = (Lambda - A)^-1.
-
-    One undamped step of the source's iteration, which does not look whether Lambda - A is positive definite.
-
-    >>> m, V = adaptive_update([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.0, 0.0])
-    >>> [round(x, 12) for x in V.tolist()]
-    [0.25, 0.25]
-    """
-    model = checked_model(couplings, fields, beta)
-    N = model.x.shape[-1]
-    given = ((magnetizations, "magnetizations"), (cavity_variances, "cavity_variances"))
-    m, V = (tensors.real(v, k, (N,), dtype=model.x.dtype, device=model.x.device).reshape(-1, N) for v, k in given)
-    m = torch.tanh(model.x + (model.A @ m[..., None])[..., 0] - V * m)
-    variance = _variance(m)
-    Lambda = V + 1 / variance
-    chi = torch.linalg.inv_ex(_offset(Lambda, -model.A)).inverse
-    own = torch.diagonal(chi, dim1=-2, dim2=-1)
-    # Of a spin near saturation the difference loses more than half of its digits; the sum is the same.
-    settled = variance < torch.finfo(m.dtype).eps ** 0.5
-    V = torch.where(settled, (model.A * chi).sum(-1) / own, Lambda - 1 / own)
-    return m.reshape(*model.batch, -1), V.reshape(*model.batch, -1)
-
-
-class IsingIteration(NamedTuple):
-    """Where a plain iteration went.
-
-    ``magnetizations`` and ``cavity_variances``: the last state that was finite, with its ``residual``: the largest
-    change that one more undamped step would make to m or V. ``num_steps``: steps made. ``smallest_eigenvalues``: of
-    Lambda - A with Lambda_i = V_i + 1 / (1 - m_i^2), for every state from the start on; what has stopped repeats its
-    last entry.
-    """
-
-    magnetizations: Float[Tensor, "*batch N"]
-    cavity_variances: Float[Tensor, "*batch N"]
-    residual: Float[Tensor, "*batch"]
-    num_steps: Int[Tensor, "*batch"]
-    converged: Bool[Tensor, "*batch"]
-    smallest_eigenvalues: Float[Tensor, " states *batch"]
-
-
-@torch.no_grad()
-def iterate_ising(
-    step: Callable[..., tuple[Tensor, Tensor]],
-    couplings: Couplings,
-    fields: Vectors,
-    *,
-    beta: Numbers = 1.0,
-    damping: float = 1.0,
-    tol: float = 1e-8,
-    max_steps: int = 500,
-) -> IsingIteration:
-    """(m, V) <- (m, V) + damping (step(m, V) - (m, V)), from m = tanh(x) and V = 0.
-
-    ``step`` is ``adaptive_update`` or the like, called as step(m, V, A, x); ``damping`` of 1 is the undamped update of
-    the source. Nothing rescues it: it may cycle, diverge or leave the region where Lambda - A is positive definite.
-    ``solve_ising`` does not. Gradients are not tracked.
-
-    >>> J, h = [[0.0, 0.5], [0.5, 0.0]], [0.3, -0.2]
-    >>> result = iterate_ising(adaptive_update, J, h)
-    >>> [round(m, 4) for m in result.magnetizations.tolist()], bool(result.converged)
-    ([0.2136, -0.0776], True)
-    """
-    model = checked_model(couplings, fields, beta)
-    A, x = model.A, model.x
-    tol, rate = _tolerance(tol, x.dtype), float(tensors.positive(damping, "damping", ndim=0))
-    max_steps = validate.count(max_steps, "max_steps", minimum=1)
-
-    def look(m: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The undamped step, how far it goes, and the warning light."""
-        new_m, new_V = step(m, V, A, x)
-        change = torch.maximum((new_m - m).abs().amax(-1), (new_V - V).abs().amax(-1))
-        light = torch.linalg.eigvalsh(_offset(V + 1 / _variance(m), -A))[..., 0]
-        return new_m, new_V, change, light
-
-    m, V = torch.tanh(x), torch.zeros_like(x)
-    new_m, new_V, residual, light = look(m, V)
-    num_steps = torch.zeros_like(residual, dtype=torch.int64)
-    alive, lights = residual.isfinite(), [light]
-    for _ in range(max_steps):
-        moving = alive & (residual > tol)
-        if not moving.any():
-            break
-        # Frozen examples are evaluated again where they are; NaN must not reach the factorisations.
-        next_m = torch.where(moving[..., None], m + rate * (new_m - m), m)
-        next_V = torch.where(moving[..., None], V + rate * (new_V - V), V)
-        found = look(next_m, next_V)
-        finite = found[2].isfinite() & found[0].isfinite().all(-1) & found[1].isfinite().all(-1)
-        alive, kept = alive & finite, moving & finite
-        m, V, (new_m, new_V, residual, light) = implicit.select(
-            kept, (next_m, next_V, found), (m, V, (new_m, new_V, residual, light))
-        )
-        num_steps += kept
-        lights.append(light)
-    m, V, residual, num_steps = (v.reshape(model.batch + v.shape[1:]) for v in (m, V, residual, num_steps))
-    smallest = torch.stack(lights).reshape(len(lights), *model.batch)
-    return IsingIteration(m, V, residual, num_steps, residual <= tol, smallest)

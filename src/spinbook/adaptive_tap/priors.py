@@ -14,7 +14,7 @@ Methods take their arguments without checks: ``solve`` checks fields and matrice
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -142,19 +142,11 @@ class Binary:
         return mean, (centred * p[..., None]).mT @ centred
 
 
-class _Saddle(NamedTuple):
-    """t with R^2 = tr G / 2 + |G h|^2 / 4, G = (t - V/2)^-1, and the largest eigenvalue of V/2, all (..., )."""
-
-    t: Tensor
-    second: Tensor
-    third: Tensor
-
-
 _NEWTON_STEPS = 60
 
 
 @torch.no_grad()
-def _saddle(fields: Tensor, cavity_variances: Tensor, square: float) -> _Saddle:
+def _saddle(fields: Tensor, cavity_variances: Tensor, square: float) -> tuple[Tensor, Tensor, Tensor]:
     """The stationary point, on the real axis right of all singularities, of
 
         phi(t) = t R^2 - log det(t - V/2) / 2 + h . (t - V/2)^-1 h / 4,
@@ -179,7 +171,7 @@ def _saddle(fields: Tensor, cavity_variances: Tensor, square: float) -> _Saddle:
     G = 1 / (u[..., None] + gap)
     second = (G**2 / 2 + h2 * G**3 / 2).sum(-1)
     third = -(G**3 + 1.5 * h2 * G**4).sum(-1)
-    return _Saddle(u + half[..., -1], second, third)
+    return u + half[..., -1], second, third
 
 
 # The integrand falls like exp(-y^2 / 4) or faster along the contour, and is analytic for |Im y| < 1.06.
@@ -207,11 +199,11 @@ class Spherical:
         """log Z, the weight of each node (..., nodes) and G = (t - V/2)^-1 at each (..., nodes, dim, dim)."""
         square = self.radius**2
         dim = fields.shape[-1]
-        saddle = _saddle(fields, cavity_variances, square)
+        place, second, third = _saddle(fields, cavity_variances, square)
         y = _STEP * torch.arange(_NUM_NODES, dtype=fields.dtype, device=fields.device)
-        width = saddle.second.rsqrt()[..., None]
-        bend = -(saddle.third / (6 * saddle.second))[..., None] * width**2
-        t = torch.complex(saddle.t[..., None] - bend * y**2, width * y)
+        width = second.rsqrt()[..., None]
+        bend = -(third / (6 * second))[..., None] * width**2
+        t = torch.complex(place[..., None] - bend * y**2, width * y)
         velocity = torch.complex(-2 * bend * y, width.expand_as(t.real))
         # The eigenvalues alone: the derivative of eigenvectors does not exist where two coincide.
         half = torch.linalg.eigvalsh(cavity_variances) / 2

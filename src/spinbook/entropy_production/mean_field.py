@@ -20,10 +20,10 @@ from spinbook import sphere
 from spinbook.annotations import ArrayLike, Float
 from spinbook.checked import Positive, checked
 from spinbook.ising.mean_field import Means
-from spinbook.sphere import Response, squared_length, squared_radius
+from spinbook.sphere import Response, squared_length
 from spinbook.vector.heads import by_heads
 
-__all__ = ["ising_mean_field", "source_delayed_correlations", "vector_delayed_correlations", "vector_mean_field"]
+__all__ = ["ising_mean_field", "vector_delayed_correlations", "vector_mean_field"]
 
 Couplings = Float[ArrayLike, "N N"]
 Fields = Annotated[Float[ArrayLike, "N D"], sphere.has_radius]
@@ -122,30 +122,3 @@ def vector_delayed_correlations(
     (2, 2)
     """
     return _delayed(couplings[None], fields, previous_fields, beta, response)[0]
-
-
-@checked(static=())
-def source_delayed_correlations(
-    couplings: Couplings, fields: Fields, previous_fields: Fields, *, beta: Positive
-) -> Float[Array, "N N"]:
-    """D_ij = beta J_ij [(R^2 - m'_j^2) / (1 + g_i) - m_i^2 / (R^2 g_i (1 + g'_j)) + (m_i . m'_j)^2 / (R^4 g_i g'_j)].
-
-    As printed in the source, for its erratum: the trace of Var'_j is taken as R^2 - m'_j^2 but its parts in the large-D
-    form, so that the bracket is not symmetric in i and j even in the steady state, and the entropy production made of
-    it can be negative. Here g = sqrt(1 + beta^2 |theta|^2 / R^2) and m = beta theta / (1 + g). Arguments and errors as
-    for ``vector_delayed_correlations``. Source: Bal (2026), section "Entropy production", the formula of three terms.
-
-    >>> source_delayed_correlations([[0.0, 0.1], [0.2, 0.0]], [[0.1, 0, 0]] * 2, [[0.1, 0, 0]] * 2, beta=1.0).shape
-    (2, 2)
-    """
-    R2 = squared_radius(fields.shape[1])
-    gamma, gamma_old = (jnp.sqrt(1 + beta**2 * squared_length(h) / R2) for h in (fields, previous_fields))
-    m, old = beta * fields / (1 + gamma)[:, None], beta * previous_fields / (1 + gamma_old)[:, None]
-    gamma, gamma_old = gamma[:, None], gamma_old[None]
-    squares, squares_old = squared_length(m)[:, None], squared_length(old)[None]
-    bracket = (
-        (R2 - squares_old) / (1 + gamma)
-        - squares / (R2 * gamma * (1 + gamma_old))
-        + (m @ old.T) ** 2 / (R2**2 * gamma * gamma_old)
-    )
-    return beta * couplings * bracket

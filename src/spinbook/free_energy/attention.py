@@ -55,11 +55,9 @@ class VectorSpinAttention(nn.Module):
         return self.norm(inputs) / self.spin_model.dim**0.5
 
     @tensors.solver
-    def forward(
-        self, x: Float[Tensor, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch N D"]:
-        """-df/dh of the normalised inputs; ``t0`` as for ``VectorSpinModel``."""
-        return self.spin_model.field_gradient(self.fields(x), t0=t0)
+    def forward(self, x: Float[Tensor, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
+        """-df/dh of the normalised inputs."""
+        return self.spin_model.field_gradient(self.fields(x))
 
 
 def neumann_terms(

@@ -26,7 +26,6 @@ Numbers = Float[ArrayLike, "*batch"]
 
 # Strengths whose square is less than this times D are summed as a series of three terms.
 _WEAK = 1e-4
-_LARGEST = 1e5
 
 
 @lru_cache(maxsize=64)
@@ -35,12 +34,16 @@ def _angles(num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return math.pi / 2 * (nodes + 1), weights
 
 
-def _nodes(dim: int, strength: float, like: Tensor) -> tuple[Tensor, Tensor]:
-    """cos(theta), and the logarithm of the weights of the normalised measure sin(theta)^(dim - 2) d theta."""
+def _nodes(dim: int, squared: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+    """cos(theta), and the logarithm of the weights of the normalised measure sin(theta)^(dim - 2) d theta.
+
+    As many as the strongest field needs.
+    """
     if dim == 1:
         ends = torch.tensor([1.0, -1.0], dtype=like.dtype, device=like.device)
         return ends, torch.full_like(ends, -math.log(2))
     # The integrand varies over angles of 1 / sqrt(dim + strength). Rounded up, so that few rules are ever built.
+    strength = float(squared.detach().max()) ** 0.5 if squared.numel() else 0.0
     num_nodes = 32 * math.ceil(1 + 0.25 * math.sqrt(dim + strength))
     theta, weights = _angles(num_nodes)
     logarithms = np.log(weights) + (dim - 2) * np.log(np.sin(theta))
@@ -49,21 +52,12 @@ def _nodes(dim: int, strength: float, like: Tensor) -> tuple[Tensor, Tensor]:
     return cosines, logs
 
 
-def _largest(squared: Tensor) -> float:
-    strength = math.sqrt(float(squared.detach().max())) if squared.numel() else 0.0
-    if strength > _LARGEST:
-        raise ValueError(
-            f"beta: expected beta D |field| <= {_LARGEST:g} for the quadrature to resolve it, got {strength:.3g}"
-        )
-    return strength
-
-
 def _log_mean(squared: Tensor, dim: int) -> Tensor:
     """ln <exp(k u)> over u = one component of a random unit vector, from k^2: ln of Gamma(D/2) (2/k)^nu I_nu(k)."""
     d = dim
     weak = squared < _WEAK * d
     k = torch.sqrt(torch.where(weak, _WEAK * d, squared))
-    cosines, logs = _nodes(d, _largest(squared), squared)
+    cosines, logs = _nodes(d, squared, squared)
     integral = torch.logsumexp(k[..., None] * cosines + logs, dim=-1)
     x = torch.where(weak, squared, 0.0) / d
     series = x / 2 * (1 - x / (2 * (d + 2)) * (1 - 4 * x / (3 * (d + 4))))
@@ -97,8 +91,7 @@ def _log_partition(H: Tensor, J: Tensor, beta: Tensor) -> Tensor:
     length = torch.sqrt(other + torch.finfo(H.dtype).tiny)
     along = gram[..., 0, 1] / length
     across = torch.clamp(own - along**2, min=0)
-    largest = _largest(scale**2 * (torch.sqrt(own.detach()) + length.detach() + 2 * coupling.detach().abs()) ** 2)
-    cosines, logs = _nodes(d, largest, H)
+    cosines, logs = _nodes(d, (scale * (torch.sqrt(own) + length + 2 * coupling.abs())) ** 2, H)
     ones = torch.ones_like(cosines)
     scale, coupling, length, along, across, other = torch.broadcast_tensors(
         *(x[..., None] for x in (scale, coupling, length, along, across, other))
@@ -115,8 +108,8 @@ def log_partition(h: Fields, couplings: Couplings = None, *, beta: Numbers = 1.0
 
     With k = beta D |h| for fields ``h`` (..., N, D), N = 1 or 2, divided by sqrt(D). Two spins: the integral over the
     second is that of one spin in the field h_2 + 2 J_12 sigma_1, that over the first has one angle left. By Gauss rules
-    in the angles, with an error near rounding for beta D |field| up to 1e5; a Bessel function of order D/2 would
-    underflow. ``ValueError`` beyond, and for more than two spins. Cost: (D + k) numbers for two spins, as a table.
+    in the angles, with an error near rounding; a Bessel function of order D/2 would underflow. ``ValueError`` for more
+    than two spins. Cost: (D + k) numbers for two spins, as a table.
 
     >>> log_partition(torch.ones(1, 1, dtype=torch.float64)).exp()  # D = 1, an Ising spin: cosh
     tensor(1.5431, dtype=torch.float64)

@@ -221,7 +221,7 @@ class VectorSpinModel(nn.Module):
         return -tensors.gradient(self._next_order, *self._inputs(h))
 
     @tensors.solver
-    def correlations(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N N"]:
+    def correlations(self, h: Fields) -> Float[Tensor, "*batch N N"]:
         """C_ij = <sigma_i . sigma_j> / D = V^-1_ij / (2 beta) + m_i . m_j, which is -df/dJ_ij.
 
         The derivative counts J_ij and J_ji apart, as the energy does. C_ii = 1 is the constraint that fixes t*.
@@ -230,7 +230,7 @@ class VectorSpinModel(nn.Module):
         tensor([[1., 0.],
                 [0., 1.]])
         """
-        return self._correlations(*self._saddle(h, t0))
+        return self._correlations(*self._saddle(h))
 
     def _correlations(self, H: Tensor, beta: Tensor, found: saddle.Saddle) -> Tensor:
         m = found.inverse @ H / 2
@@ -250,35 +250,21 @@ class VectorSpinModel(nn.Module):
         return self.num_spins / (2 * beta) - sites - ((H @ H.mT) * found.inverse).sum((-2, -1)) / 4
 
     @tensors.solver
-    def entropy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
-        """s = beta (u - f) = 1/2 ln det(V^-1 / (2 beta)): of one component of all spins, relative to free spins.
-
-        The matrix is C_ij - m_i . m_j. Its diagonal is at most 1, hence so is its determinant, and s <= 0.
-
-        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).entropy(torch.ones(1, 4, 9)) < 0
-        tensor([True])
-        """
-        _, beta, found = self._saddle(h, t0)
-        return torch.logdet(found.inverse / (2 * beta[..., None, None])) / 2
-
-    @tensors.solver
-    def specific_heat(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
+    def specific_heat(self, h: Fields) -> Float[Tensor, "*batch"]:
         """c = -beta^2 du/d beta = N/2 - beta^2 v . Hess^-1 v, v_i = 1 - |m_i|^2, with k_B = 1.
 
-        That is du/dT, and beta^2 times the variance of E, divided by D. For one t at all sites, v is summed over them
-        and Hess is the second derivative with respect to it.
+        That is du/dT, and beta^2 times the variance of E, divided by D.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).specific_heat(torch.ones(1, 4, 9)).shape
         torch.Size([1])
         """
-        H, beta, found = self._saddle(h, t0)
+        H, beta, found = self._saddle(h)
         v = 1 - ((found.inverse @ H / 2) ** 2).sum(-1)
-        v = v if found.t.shape[-1] == self.num_spins else v.sum(-1, keepdim=True)
         response = torch.linalg.solve(found.curvature, v[..., None])[..., 0]
         return self.num_spins / 2 - beta**2 * (v * response).sum(-1)
 
     @tensors.solver
-    def susceptibilities(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D N D"]:
+    def susceptibilities(self, h: Fields) -> Float[Tensor, "*batch N D N D"]:
         """chi_ia,jb = d<sigma_ia>/dh_jb = 1/2 V^-1_ij delta_ab - beta sum_kl V^-1_ik m_ka [Hess^-1]_kl m_lb V^-1_lj.
 
         The same with and without the factors sqrt(D), and equal to beta times the covariance of sigma_ia and sigma_jb;
@@ -288,27 +274,26 @@ class VectorSpinModel(nn.Module):
         >>> model.susceptibilities(torch.ones(1, 2, 3)).shape
         torch.Size([1, 2, 3, 2, 3])
         """
-        H, beta, found = self._saddle(h, t0)
-        P, k = found.inverse, found.t.shape[-1]
+        H, beta, found = self._saddle(h)
+        P = found.inverse
         # The change of m with each auxiliary variable, and of each auxiliary variable with h.
         moved = P[..., :, None, :] * (P @ H / 2).mT[..., None, :, :]
-        moved = moved if k == self.num_spins else moved.sum(-1, keepdim=True)
-        flat = moved.reshape(*moved.shape[:-3], -1, k)
+        flat = moved.reshape(*moved.shape[:-3], -1, self.num_spins)
         stiff = flat @ torch.linalg.solve(found.curvature, flat.mT) * beta[..., None, None]
         free = P[..., :, None, :, None] * torch.eye(self.dim).to(P)[:, None, :] / 2
         return free - stiff.reshape(free.shape)
 
     @tensors.solver
-    def channel_mixing(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
+    def channel_mixing(self, h: Fields) -> Float[Tensor, "*batch N D"]:
         """sum_jk C_jk dJ_jk/dh_i: what the dependence of the couplings on h adds to -df/dh; zero for fixed couplings.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).channel_mixing(torch.ones(1, 4, 9)).abs().sum()
         tensor(0.)
         """
-        return self._field_gradient(h, t0)[1]
+        return self._field_gradient(h)[1]
 
-    def _field_gradient(self, h: Any, t0: Any) -> tuple[Tensor, Tensor]:
-        H, beta, found = self._saddle(h, t0)
+    def _field_gradient(self, h: Any) -> tuple[Tensor, Tensor]:
+        H, beta, found = self._saddle(h)
         m = found.inverse @ H / 2
         if not callable(self.couplings):
             return m, torch.zeros_like(m)
@@ -316,7 +301,7 @@ class VectorSpinModel(nn.Module):
         return m, tensors.gradient(lambda H, C: C * self._matrix(H), H, C)
 
     @tensors.solver
-    def field_gradient(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
+    def field_gradient(self, h: Fields) -> Float[Tensor, "*batch N D"]:
         """-df/dh_i = m_i + sum_jk C_jk dJ_jk/dh_i: tokens mixed by V^-1, and components by input-dependent couplings.
 
         ``magnetizations`` plus ``channel_mixing``. Only the first is the mean of a spin: with J(h) the total derivative
@@ -325,7 +310,7 @@ class VectorSpinModel(nn.Module):
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).field_gradient(torch.ones(1, 4, 9)).shape
         torch.Size([1, 4, 9])
         """
-        m, mixing = self._field_gradient(h, t0)
+        m, mixing = self._field_gradient(h)
         return m + mixing
 
     def _require_fixed(self, method: str) -> None:

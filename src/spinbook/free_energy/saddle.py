@@ -16,7 +16,7 @@ from torch import Tensor
 from spinbook import tensors
 from spinbook.adaptive_tap import implicit
 
-__all__ = ["Point", "Saddle", "at", "minimum", "phi", "real_phi", "start"]
+__all__ = ["Point", "Saddle", "at", "minimum", "real_phi", "start"]
 
 # One t for each site, or one for all.
 Auxiliaries = Float[Tensor, "*#batch K"]
@@ -84,8 +84,9 @@ class _Inverse(torch.autograd.Function):
 
 
 def at(t: Auxiliaries, couplings: Matrices, gram: Matrices, beta: Numbers, *, name: str = "") -> Point:
-    """phi and its derivatives at t, by one Cholesky factorisation of V = diag(t) - J.
+    """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J, and its derivatives.
 
+    By one Cholesky factorisation. Convex where V > 0, which is where the Gaussian integral behind it exists.
     d phi / d t_i = beta - 1/2 [V^-1]_ii - beta/4 [V^-1 H H^T V^-1]_ii, which is beta (1 - <|sigma_i|^2> / D): the
     saddle is where the spins have their length on average. d^2 phi / d t_i d t_j = 1/2 (V^-1_ij)^2 + beta/2 V^-1_ij
     [V^-1 H H^T V^-1]_ij, entry-wise products of positive matrices: phi is strictly convex. Both are summed over the
@@ -130,18 +131,6 @@ def _evaluated(
         slope, curvature = slope.sum(-1, keepdim=True), curvature.sum((-2, -1), keepdim=True)
     residual = torch.where(inside, slope.abs().amax(-1) / beta, torch.inf)
     return Point(inside, value, noise, slope, curvature, logdet, inverse, residual)
-
-
-def phi(t: Auxiliaries, couplings: Matrices, gram: Matrices, beta: Numbers) -> Numbers:
-    """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), with V = diag(t) - J.
-
-    Convex where V > 0, which is where the Gaussian integral behind it exists; ``ValueError`` elsewhere. One t for all
-    sites (K = 1) or one for each (K = N). Source: eq:varphinorm of Bal (2021).
-
-    >>> phi(torch.ones(1), torch.zeros(1, 1), torch.zeros(1, 1), torch.tensor(1.0)).item()
-    1.0
-    """
-    return at(t, couplings, gram, beta, name="t").phi
 
 
 def real_phi(

@@ -16,9 +16,6 @@ from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["simulate", "spin_given_field", "uniform"]
 
-# Two of three proposals are taken, so that so many rounds without end do not happen.
-_MAX_ROUNDS = 1000
-
 
 def uniform(*shape: int, generator: torch.Generator, dtype: torch.dtype | None = None) -> Float[Tensor, "*batch D"]:
     """Unit vectors of shape (..., D), uniform over directions: a start for a chain.
@@ -62,9 +59,7 @@ def spin_given_field(field: Float[Tensor, "*batch D"], *, generator: torch.Gener
     spins = torch.full_like(field, torch.nan)
     # A field of NaN has no direction, so the loop must not wait for it.
     open_ = torch.isfinite(length)
-    for _ in range(_MAX_ROUNDS):
-        if not open_.any():
-            break
+    while open_.any():
         normal = torch.randn(field.shape, **options)
         along = (normal * mean).sum(-1)
         across = normal - along[..., None] * mean

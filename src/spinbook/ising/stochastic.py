@@ -17,7 +17,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import simulation, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.checked import Count, Key, Positive, PositiveCount, checked
+from spinbook.checked import Key, Positive, checked
 from spinbook.simulation import Simulation
 
 __all__ = ["simulate", "step"]
@@ -105,8 +105,8 @@ def simulate(
     fields: Fields,
     *,
     beta: Positive,
-    steps: PositiveCount,
-    transient: Count = 0,
+    steps: int,
+    transient: int = 0,
     correlations: bool = False,
     observable: Callable[[Array], Any] | None = None,
 ) -> Simulation:

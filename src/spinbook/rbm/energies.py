@@ -13,12 +13,13 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import checked
 
 __all__ = ["effective_energy"]
 
 
+@checked()
 def effective_energy(
     visible: Float[ArrayLike, "*batch V"],
     weights: Float[ArrayLike, "V H"],
@@ -33,17 +34,14 @@ def effective_energy(
     ``visible`` is (..., V), ``weights`` (V, H); the result is (...). ``cumulant_generating_function`` acts entry by
     entry on arrays (..., H) (parameters per hidden unit broadcast); see ``cumulant_generating_functions``.
     ``visible_term`` maps ``visible`` to a value per unit or to their sum; by default the term is zero.
-    Cost: one product with the weights, no sum over hidden states. Raises ``ValueError`` for shapes that do not fit, for
-    NaN, and where the prior has no K. Source: Bal (2020), section 2, the effective energy in terms of cumulants.
+    Cost: one product with the weights, no sum over hidden states. Raises ``ValueError`` for shapes that do not fit and
+    for NaN. Source: Bal (2020), section 2, the effective energy in terms of cumulants.
 
     >>> from spinbook.rbm import cumulant_generating_functions as K
     >>> float(effective_energy([1.0, 1.0], [[0.5], [1.5]], K.gaussian))
     -2.0
     """
-    dtype = validate.common_dtype(visible, weights)
-    W = validate.matrix(weights, "weights", dtype=dtype)
-    v = validate.vectors(visible, "visible", dim=W.shape[0], dtype=dtype)
-    t = v @ W
+    v, t = visible, visible @ weights
     K = jnp.asarray(cumulant_generating_function(t))
     if K.shape != t.shape:
         raise ValueError(f"cumulant_generating_function: expected values of shape {t.shape}, got {K.shape}")

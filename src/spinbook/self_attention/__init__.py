@@ -17,25 +17,21 @@ from __future__ import annotations
 
 from spinbook.self_attention import lanes, mean_field
 from spinbook.self_attention.attractors import REGIMES, classify_sweep
-from spinbook.self_attention.bifurcations import DIAGRAM, EXPONENTS_ONLY, MEASURED, bifurcation
+from spinbook.self_attention.bifurcations import DIAGRAM, EXPONENTS_ONLY, bifurcation
 from spinbook.self_attention.lanes import Numerics, Observation
 from spinbook.self_attention.mean_field import couplings
 from spinbook.self_attention.network import Network, paper_network, positional_bits, random_network
 from spinbook.self_attention.stochastic import sample_finite
-from spinbook.self_attention.trajectories import LyapunovExponents, Trajectory, lyapunov_exponents, simulate
-from spinbook.self_attention.window import Window, attention_window, token_window
+from spinbook.self_attention.trajectories import lyapunov_exponents, simulate
+from spinbook.self_attention.window import attention_window, token_window
 
 __all__ = [
     "DIAGRAM",
     "EXPONENTS_ONLY",
-    "MEASURED",
     "REGIMES",
-    "LyapunovExponents",
     "Network",
     "Numerics",
     "Observation",
-    "Trajectory",
-    "Window",
     "attention_window",
     "bifurcation",
     "classify_sweep",

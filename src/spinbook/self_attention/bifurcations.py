@@ -22,19 +22,17 @@ from spinbook.annotations import ArrayLike, Float
 from spinbook.replicas import mean_and_error
 from spinbook.self_attention import lanes
 from spinbook.self_attention.attractors import shortest_period
-from spinbook.self_attention.lanes import FIELDS, LANES, Lanes, Numerics, Observation
+from spinbook.self_attention.lanes import FIELDS, LANES, Lanes, Numerics, Observation, checked_numerics
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.window import Window, start_window
 
-__all__ = ["CONTINUATION", "DIAGRAM", "EXPONENTS_ONLY", "MEASURED", "bifurcation"]
+__all__ = ["CONTINUATION", "DIAGRAM", "EXPONENTS_ONLY", "bifurcation"]
 
 CONTINUATION = "continuation"
 DIAGRAM = Observation(num_bins=2000, num_tail=1024)
 """What the paper's diagrams show, in 2,000 bins."""
 EXPONENTS_ONLY = DIAGRAM._replace(num_bins=2)
 """For sweeps of which only the exponents are wanted."""
-MEASURED = Numerics(steps=75_000, transient=100_000, num_blocks=20)
-"""How long an orbit of the book's diagrams is followed."""
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
@@ -44,16 +42,15 @@ def _numbers(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def _networks(network: Any, gammas: Any, epsilons: Any) -> tuple[list[Network], dict[str, np.ndarray]]:
+def _networks(network: Any, gammas: Any) -> tuple[list[Network], dict[str, np.ndarray]]:
     """All combinations, the last axis fastest, and the axes."""
     grid = [network] if isinstance(network, Network) else list(network)
     if not grid:
         raise ValueError("network: expected at least one, got none")
     axes: dict[str, np.ndarray] = {} if isinstance(network, Network) else {"network": np.arange(len(grid))}
-    for name, values in (("gamma", gammas), ("epsilon", epsilons)):
-        if values is not None:
-            axes[name] = _numbers(values, f"{name}s")
-            grid = [replace(x, **{name: value}) for x in grid for value in axes[name]]
+    if gammas is not None:
+        axes["gamma"] = _numbers(gammas, "gammas")
+        grid = [replace(x, gamma=value) for x in grid for value in axes["gamma"]]
     return grid, axes
 
 
@@ -100,13 +97,12 @@ def bifurcation(
     network: Network | Sequence[Network],
     betas: Float[ArrayLike, " B"],
     *,
-    steps: int | None = None,
-    transient: int | None = None,
-    num_exponents: int | None = None,
-    numerics: Numerics = MEASURED,
+    steps: int = 75_000,
+    transient: int = 100_000,
+    num_exponents: int = 0,
+    num_blocks: int = 20,
     observation: Observation = DIAGRAM,
     gammas: Float[ArrayLike, " G"] | None = None,
-    epsilons: Float[ArrayLike, " H"] | None = None,
     start: Any = CONTINUATION,
     starts: Any = None,
     folder: str | os.PathLike[str] | None = None,
@@ -114,17 +110,16 @@ def bifurcation(
 ) -> xr.Dataset:
     """x_0 -> x_transient, dropped; x_transient -> x_{transient + steps}, gathered: for every combination of parameters.
 
-    Dimensions, in this order and only where asked for: ``network`` (a list of networks given), ``gamma`` and
-    ``epsilon`` (which replace those of the networks), ``start``, and always ``beta``.
+    Dimensions, in this order and only where asked for: ``network`` (a list of networks given), ``gamma`` (which
+    replaces that of the networks), ``start``, and always ``beta``.
 
     Where the orbits start. ``start="continuation"``: as in the paper, the orbit at the highest beta starts from the
     default token, and its final window is the start of all other betas. ``start=None``: every orbit from the default
     token. A window or a trajectory: every orbit from there. ``starts``, a list of windows or an array (n, K, M): each
     of them, along the dimension ``start``.
 
-    How long: ``numerics``, by default 75,000 steps in 20 blocks after a transient of 100,000, without exponents;
-    ``steps``, ``transient`` and ``num_exponents`` take the place of its own where they are given. What is gathered of
-    an orbit: ``observation``, by default that of the paper's diagrams; a part of it changes as in
+    ``steps`` are gathered in ``num_blocks`` blocks of nearly equal length. What is gathered of an orbit:
+    ``observation``, by default that of the paper's diagrams; a part of it changes as in
     ``DIAGRAM._replace(num_bins=100)``:
 
     - ``histogram`` (bin) of one component of one field, over [-1, 1]; ``distinct_points``: its occupied bins;
@@ -140,26 +135,20 @@ def bifurcation(
     of ``spinbook.sweep.iterate``, such as ``executor`` and ``progress``; none changes a bit of the result. A task is 32
     orbits, and every process compiles the map before its first.
 
-    Raises ``ValueError`` for beta < 0, epsilon outside [0, 1), windows that do not fit, and a folder with another
-    sweep. Source: Poc-Lopez and Aguilera (2024), section 4.1 and figure 3.
+    Raises ``ValueError`` for beta < 0, windows that do not fit, and a folder with another sweep. Source: Poc-Lopez and
+    Aguilera (2024), section 4.1 and figure 3.
 
     >>> from spinbook.self_attention import paper_network
     >>> diagram = bifurcation(paper_network(), [0.5, 1.255], steps=200, transient=400, num_exponents=1)
     >>> diagram.histogram.dims, diagram.exponents.shape
     (('beta', 'bin'), (2, 1))
     """
-    grid, axes = _networks(network, gammas, epsilons)
+    grid, axes = _networks(network, gammas)
     K, M = grid[0].context, grid[0].num_features
     beta = _numbers(betas, "betas")
     validate.require(lambda x: x >= 0, beta, "betas", "numbers >= 0")
-    given = {"steps": steps, "transient": transient, "num_exponents": num_exponents}
-    numerics = numerics._replace(**{name: value for name, value in given.items() if value is not None})
-    validate.count(numerics.num_blocks, "numerics.num_blocks", minimum=2)
-    validate.count(numerics.steps, "steps", minimum=numerics.num_blocks)
-    validate.count(numerics.transient, "transient")
-    validate.count(numerics.num_exponents, "num_exponents", maximum=K * M)
-    validate.choice(observation.field, FIELDS, "observation.field")
-    observation = observation._replace(num_tail=min(observation.num_tail, numerics.steps))
+    numerics = checked_numerics(steps, transient, num_exponents, num_blocks, K * M)
+    observation = observation._replace(num_tail=min(observation.num_tail, steps))
     if starts is not None:
         windows = [start_window(grid[0], x) for x in starts]
         if len({(int(window.length), int(window.position)) for window in windows}) != 1:

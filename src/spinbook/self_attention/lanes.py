@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses, sign_classes
 from spinbook.self_attention.window import Window
 
-__all__ = ["FIELDS", "LANES", "Lanes", "Numerics", "Observation", "Statistics", "run", "stack"]
+__all__ = ["FIELDS", "LANES", "Lanes", "Numerics", "Observation", "Statistics", "checked_numerics", "run", "stack"]
 
 # The orbits that the compiled kernel takes at once: several vector registers, and too many for the compiler to unroll a
 # loop over lanes before it can make vectors of it.
@@ -51,6 +52,17 @@ class Numerics(NamedTuple):
     transient: int
     num_exponents: int = 0
     num_blocks: int = 1
+
+
+def checked_numerics(steps: int, transient: int, num_exponents: int, num_blocks: int, most_exponents: int) -> Numerics:
+    """The numbers as ``Numerics``, or the error that names the argument."""
+    num_blocks = validate.count(num_blocks, "num_blocks", minimum=2)
+    return Numerics(
+        validate.count(steps, "steps", minimum=num_blocks),
+        validate.count(transient, "transient"),
+        validate.count(num_exponents, "num_exponents", maximum=most_exponents),
+        num_blocks,
+    )
 
 
 class Observation(NamedTuple):

@@ -54,8 +54,7 @@ class Network:
     are a network of N units written by hand. ``positional_signs`` is (4, M, P).
 
     ``context``: K, tokens in the window. ``epsilon`` in [0, 1): weight of the positional bits. ``gamma``: inverse
-    temperature of the attention. ``correlation_order``: the largest number of output patterns in an average with one
-    other pattern (``None`` keeps all averages, which is exact; 1 keeps pairs, 3 pairs and fourth-order averages).
+    temperature of the attention.
 
     Raises ``ValueError`` for entries other than signs, shapes that do not fit, and epsilon outside [0, 1). Source:
     Poc-Lopez and Aguilera (2024), equations (13) to (16).
@@ -71,7 +70,6 @@ class Network:
     epsilon: float = 0.02
     gamma: float = 1.0
     segment_weights: Any = None
-    correlation_order: int | None = None
 
     def __post_init__(self) -> None:
         semantic, positional = (_signs(getattr(self, x), x) for x in ("semantic_signs", "positional_signs"))
@@ -148,7 +146,6 @@ def random_network(
     >>> random_network(jax.random.key(0), num_features=5, context=8, num_positional_bits=3).period
     8
     """
-    key = validate.key(key)
     M = validate.count(num_features, "num_features", minimum=1)
     S = validate.count(num_segments, "num_segments", minimum=1)
     P = validate.count(num_positional_bits, "num_positional_bits")

@@ -102,14 +102,8 @@ def lyapunov_exponents(
     >>> lyapunov_exponents(paper_network(), beta=1.0, steps=4000, transient=400, num_exponents=2).exponents.round(3)
     array([-0.083, -0.083])
     """
-    maximum = network.context * network.num_features
-    num_blocks = validate.count(num_blocks, "num_blocks", minimum=2)
-    numerics = lanes.Numerics(
-        steps=validate.count(steps, "steps", minimum=num_blocks),
-        transient=validate.count(transient, "transient"),
-        num_exponents=validate.count(num_exponents, "num_exponents", minimum=1, maximum=maximum),
-        num_blocks=num_blocks,
-    )
+    most = network.context * network.num_features
+    numerics = lanes.checked_numerics(steps, transient, num_exponents, num_blocks, most)
     # At beta = 0 all exponents are minus infinity.
     orbit = lanes.stack([network], [validate.number(beta, "beta", above=0)], start_window(network, start))
     result = lanes.run(orbit, lanes.Observation(), numerics)

@@ -26,28 +26,21 @@ class Window(NamedTuple):
     position: Int[Any, ""]
 
 
-def token_window(network: Network, token: Float[ArrayLike, " S"] | None = None, *, position: int = 0) -> Window:
-    """A_0 = m^v_0: the window after one token, which made its attention and is then forgotten; the next position is 0.
+def token_window(network: Network) -> Window:
+    """A_0 = m^v_0 of the token W^o_1: the window after one token, which made its attention and is then forgotten.
 
-    ``token`` holds the sign (or mean) of the units of each segment, (S,); by default it is W^o_1, the first output
-    feature, as in the paper's runs. ``position`` is the token's own. Source: the authors' code, which starts its runs
-    so; its program for finite N keeps the initial token instead.
+    The token is the first output feature at position 0, as in the paper's runs; the next position is 0 again. Source:
+    the authors' code, which starts its runs so; its program for finite N keeps the initial token instead.
 
     >>> from spinbook.self_attention import paper_network
     >>> token_window(paper_network()).attention[0].round(4).tolist()
     [0.3467, 0.3267, 0.98]
     """
     W = network.semantic_signs.astype(np.float64)
-    x = W[0, 0] if token is None else validate.known_numbers(token, "token")
-    if x.shape != W.shape[2:]:
-        raise ValueError(f"token: expected one number per segment, shape {W.shape[2:]}, got {x.shape}")
-    validate.require(lambda x: np.abs(x) <= 1, x, "token", "numbers from -1 to 1")
-    r = validate.count(position, "position") % network.period
-    semantic = W[1] @ (network.segment_weights * x)
-    P = network.positional_signs.shape[2]
-    positional = network.positional_signs[1] @ positional_bits(P)[r] / max(P, 1)
     attention = np.zeros((network.context, network.num_features))
-    attention[0] = (1 - network.epsilon) * semantic + network.epsilon * positional
+    attention[0] = (1 - network.epsilon) * W[1] @ (network.segment_weights * W[0, 0])
+    P = network.positional_signs.shape[2]
+    attention[0] += network.epsilon * (network.positional_signs[1] @ positional_bits(P)[0]) / max(P, 1)
     return Window(attention, np.int64(1), np.int64(0))
 
 
@@ -59,14 +52,11 @@ def attention_window(network: Network, attention: Float[ArrayLike, "K M"], *, po
     >>> from spinbook.self_attention import paper_network
     >>> attention_window(paper_network(), np.zeros((3, 3)))
     Traceback (most recent call last):
-    ValueError: attention: expected shape (4, 3), 4 tokens in the window and 3 features, got (3, 3)
+    ValueError: attention: expected shape (4, 3), tokens of the window and features, got (3, 3)
     """
-    A = validate.known_numbers(attention, "attention")
-    K, M = network.context, network.num_features
+    A, K, M = validate.known_numbers(attention, "attention"), network.context, network.num_features
     if A.shape != (K, M):
-        raise ValueError(
-            f"attention: expected shape {(K, M)}, {K} tokens in the window and {M} features, got {A.shape}"
-        )
+        raise ValueError(f"attention: expected shape {(K, M)}, tokens of the window and features, got {A.shape}")
     return Window(A, np.int64(K), np.int64(validate.count(position, "position")))
 
 

@@ -26,9 +26,7 @@ __all__ = [
     "magnetization_change",
     "of_receivers",
     "of_senders",
-    "of_senders_untied",
     "onsager_field",
-    "reaction",
     "received",
     "spread",
     "tap_field",
@@ -61,12 +59,6 @@ def of_senders(gains: Gains, squared_magnetizations: Array, dim: int, beta: Arra
     """Var_j of the response of spin j, and R^2 - |m_j|^2 for its trace, which the sphere demands."""
     transverse, along = _row(gains, beta)
     return Covariances(transverse[None], along[None], (squared_radius(dim) - squared_magnetizations)[None])
-
-
-def of_senders_untied(gains: Gains, squared_magnetizations: Array, dim: int, beta: Array) -> Covariances:
-    """Var_j of the response of spin j, and its own trace; for ``large_d`` that exceeds R^2 - |m_j|^2 by 1 / gamma_j."""
-    transverse, along = _row(gains, beta)
-    return Covariances(transverse[None], along[None], (dim * transverse - along * squared_magnetizations)[None])
 
 
 def of_receivers(gains: Gains, squared_magnetizations: Array, dim: int, beta: Array) -> Covariances:
@@ -153,23 +145,6 @@ def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMom
     along = f + f1 * squared_length(fields, COMPONENTS)
     scale = (f1 * moments.trace + (f2 - 2 * f1**2 / f) * moments.expectation) / (2 * along)
     return scale[None, :, None] * fields + (f1 / f)[None, :, None] * moments.product
-
-
-def reaction(
-    magnetizations: Float[Array, "H M d"], couplings: Float[Array, "H N M"], beta: Array
-) -> Float[Array, " N"]:
-    """b_i = (beta / D) tr Cov(h_i) = (beta / D) sum_j mean_h (J^h_ij)^2 (R^2 - |m_j|^2).
-
-    The field that the second order adds is -b_i m_i for large D, see ``message_passing_step``. The covariance enters
-    by its trace: along m_i a spin gives way less than across, but its length is fixed, and what that does to the mean
-    makes up for the difference. Its share v v^T of v = x_i + sum_j J_ij m_j - theta_i is of fourth order in J, and left
-    out.
-
-    >>> reaction(jnp.zeros((1, 2, 4)), jnp.full((1, 2, 2), 0.5), jnp.asarray(2.0)).tolist()
-    [0.25, 0.25]
-    """
-    heads, _, components = magnetizations.shape
-    return beta / (heads * components) * spread(magnetizations, couplings)
 
 
 def spread(magnetizations: Float[Array, "H M d"], couplings: Float[Array, "H N M"]) -> Float[Array, " N"]:

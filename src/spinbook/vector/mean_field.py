@@ -34,7 +34,6 @@ from spinbook.vector.heads import by_heads, from_heads
 __all__ = [
     "collective_mode",
     "flat_tap_step",
-    "message_passing_step",
     "naive_step",
     "second_order_magnetization",
     "simulate",
@@ -199,31 +198,6 @@ def flat_tap_step(
         theta, gains = _gains(response, m, beta)
         new = tap_field(theta, gains, x + received(J, m), m, _before(m, gains, covariances, beta), J)
         return response(new, beta, axes=COMPONENTS)
-
-    return _by_system(step, couplings, magnetizations, fields)
-
-
-@checked(static=("response",))
-def message_passing_step(
-    magnetizations: Means, couplings: Couplings, fields: Fields, *, beta: Positive, response: Response = sphere.large_d
-) -> Float[Array, "*batch N D"]:
-    """m_i = phi(x_i + sum_j J_ij m'_j - b_i m'_i), b_i = (beta / D) sum_j J_ij^2 (R^2 - |m'_j|^2).
-
-    m' = ``magnetizations``: approximate message passing, whose reaction is taken at the same time here. The field holds
-    what m_i itself has sent out and got back, and b_i m'_i takes it out again. Steady states are those of
-    ``flat_tap_step`` up to 1 / D and the fourth order in J, and always exist, because the step maps the ball
-    continuously into itself; it may still not be stable. Several heads act by their mean J^2, see
-    ``fluctuations.reaction``. Arguments and errors as for ``naive_step``. Cost: N^2 (D + 1).
-    Source: Feng et al. (2021) for binary spins; for vectors TAP without the square of v_i, D large.
-
-    >>> import jax
-    >>> message_passing_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
-    (2, 4)
-    """
-
-    def step(J: Array, m: Array, x: Array) -> Array:
-        b = fluctuations.reaction(m, J, beta)
-        return response(x + received(J, m) - b[None, :, None] * m, beta, axes=COMPONENTS)
 
     return _by_system(step, couplings, magnetizations, fields)
 

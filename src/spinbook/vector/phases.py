@@ -18,8 +18,9 @@ import numpy as np
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.checked import above_zero, not_negative
 
-__all__ = ["border", "naive_border", "naive_squared_order", "squared_order"]
+__all__ = ["border", "squared_order"]
 
 Numbers = Float[ArrayLike, "*#shape"]
 
@@ -27,71 +28,48 @@ Numbers = Float[ArrayLike, "*#shape"]
 def _known(beta: Any, J: Any, g: Any, x: Any = 0.0) -> tuple[np.ndarray, ...]:
     named = {"beta": beta, "coupling_mean": J, "coupling_std": g, "field_length": x}
     values = tuple(validate.known_numbers(value, name) for name, value in named.items())
-    for value, name in zip(values, named, strict=True):
-        if name in ("beta", "coupling_mean"):
-            validate.require(lambda v: v > 0, value, name, "numbers > 0")
-        else:
-            validate.require(lambda v: v >= 0, value, name, "numbers >= 0")
+    for value, name, check in zip(values, named, (above_zero, above_zero, not_negative, not_negative), strict=True):
+        check(value, name)
     return values
 
 
-def _order(room: np.ndarray, J: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """``room`` over J^2 - g^2, and 0 where there is none."""
-    free = (g < J) & (room > 0)
-    return np.where(free, room / np.where(free, J**2 - g**2, 1), 0.0)
+def _squared_border(beta: np.ndarray, J: np.ndarray, g: np.ndarray, naive: bool) -> np.ndarray:
+    """x^2 at the border, negative where there is none."""
+    return np.asarray((1 - 2 / (beta * J)) * (J**2 - g**2) if naive else J**2 - 2 * J / beta - g**2)
 
 
 def squared_order(
-    beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers, field_length: Numbers
+    beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers, field_length: Numbers, naive: bool = False
 ) -> Float[np.ndarray, "*shape"]:
     """mu^2 = (J^2 - 2 J / beta - x^2 - g^2) / (J^2 - g^2), or 0 where this is negative.
 
     The squared length of the mean of all spins over R^2 in the steady state that aligned spins lead to. Derived from
     f J = 1, which is S = J^2 - 2 J / beta, in the chapter spin-transformers; 1 / D and 1 / sqrt(N) are left out. For
-    rows that do not sum to J the border is the same, and mu is not. Raises ``ValueError`` for numbers out of range.
+    rows that do not sum to J the border is the same, and mu is not. ``naive``: the order in naive mean field,
+    ((1 - 2 / (beta J)) (J^2 - g^2) - x^2) / (J^2 - g^2), too large by 2 g^2 / (beta J (J^2 - g^2)). Raises
+    ``ValueError`` for numbers out of range.
 
     >>> squared_order([2.0, 8.0], coupling_mean=1.0, coupling_std=0.5, field_length=0.3).round(3).tolist()
     [0.0, 0.547]
     """
     beta, J, g, x = _known(beta, coupling_mean, coupling_std, field_length)
-    return _order(J**2 - 2 * J / beta - x**2 - g**2, J, g)
+    room = _squared_border(beta, J, g, naive) - x**2
+    free = (g < J) & (room > 0)
+    return np.where(free, room / np.where(free, J**2 - g**2, 1), 0.0)
 
 
-def naive_squared_order(
-    beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers, field_length: Numbers
+def border(
+    beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers, naive: bool = False
 ) -> Float[np.ndarray, "*shape"]:
-    """mu^2 = ((1 - 2 / (beta J)) (J^2 - g^2) - x^2) / (J^2 - g^2), or 0: the order in naive mean field.
-
-    As ``squared_order``, with q = S / J^2 in S = x^2 + J^2 mu^2 + g^2 (q - mu^2). It is too large by
-    2 g^2 / (beta J (J^2 - g^2)).
-
-    >>> naive_squared_order(8.0, coupling_mean=1.0, coupling_std=0.5, field_length=0.3).round(3).tolist()
-    0.63
-    """
-    beta, J, g, x = _known(beta, coupling_mean, coupling_std, field_length)
-    return _order((1 - 2 / (beta * J)) * (J**2 - g**2) - x**2, J, g)
-
-
-def border(beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers) -> Float[np.ndarray, "*shape"]:
     """x with x^2 + g^2 + 2 J / beta = J^2: spins align in shorter fields, and in longer ones they do not.
 
     NaN where no field is short enough. Rows of couplings that sum to one, J = 1, give less than 1, whatever g and beta
-    are. Errors as for ``squared_order``.
+    are. ``naive``: the border in naive mean field, x^2 = (1 - 2 / (beta J)) (J^2 - g^2). Errors as for
+    ``squared_order``.
 
     >>> border([2.0, 8.0], coupling_mean=1.0, coupling_std=0.5).round(3).tolist()
     [nan, 0.707]
     """
     beta, J, g, _ = _known(beta, coupling_mean, coupling_std)
-    squared = J**2 - 2 * J / beta - g**2
-    return np.sqrt(np.where(squared > 0, squared, np.nan))
-
-
-def naive_border(beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers) -> Float[np.ndarray, "*shape"]:
-    """x with x^2 = (1 - 2 / (beta J)) (J^2 - g^2), the border in naive mean field; NaN where there is none.
-
-    >>> naive_border(8.0, coupling_mean=1.0, coupling_std=0.5).round(3).tolist()
-    0.75
-    """
-    beta, J, g, _ = _known(beta, coupling_mean, coupling_std)
-    squared = (1 - 2 / (beta * J)) * (J**2 - g**2)
+    squared = _squared_border(beta, J, g, naive)
     return np.sqrt(np.where((squared > 0) & (g < J), squared, np.nan))

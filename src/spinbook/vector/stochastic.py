@@ -8,7 +8,6 @@ Given the state s' before, spin i has a density proportional to exp(beta s . h_i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import jax.numpy as jnp
@@ -17,7 +16,7 @@ from jaxtyping import Array
 
 from spinbook import simulation, sphere, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.checked import Count, Key, Positive, PositiveCount, checked
+from spinbook.checked import Key, Positive, checked
 from spinbook.simulation import Simulation
 from spinbook.vector.heads import by_heads, from_heads
 
@@ -74,23 +73,15 @@ def step(key: Key, spins: Spins, couplings: Couplings, fields: Fields, *, beta: 
 
 @checked(static=("steps", "transient", "correlations", "observable"))
 def simulate(
-    key: Key,
-    spins: Spins,
-    couplings: Couplings,
-    fields: Fields,
-    *,
-    beta: Positive,
-    steps: PositiveCount,
-    transient: Count = 0,
-    correlations: bool = False,
-    observable: Callable[[Array], Any] | None = None,
+    key: Key, spins: Spins, couplings: Couplings, fields: Fields, *, beta: Positive, **options: Any
 ) -> Simulation:
     """s(1), ..., s(steps) from s(0) = ``spins``: averages over all steps after the first ``transient`` ones.
 
-    Step t is ``step`` with the key fold_in(key, t - 1). The result is a ``Simulation`` with the last state and, as
-    attributes, the means ``magnetizations`` (N, D) and, if asked for, ``correlations`` and ``delayed_correlations``
-    (N, N) of scalar products, each with standard errors; all else as for ``spinbook.ising.stochastic.simulate``. Cost:
-    R N^2 D a step; correlations twice that again.
+    Step t is ``step`` with the key fold_in(key, t - 1). The options are ``steps``, ``transient``, ``correlations`` and
+    ``observable``, as for ``spinbook.ising.stochastic.simulate``. The result is a ``Simulation`` with the last state
+    and, as attributes, the means ``magnetizations`` (N, D) and, if asked for, ``correlations`` and
+    ``delayed_correlations`` (N, N) of scalar products, each with standard errors. Cost: R N^2 D a step; correlations
+    twice that again.
 
     >>> import jax
     >>> start = jax.numpy.zeros((200, 2, 4)).at[..., 0].set(1.0)
@@ -100,14 +91,8 @@ def simulate(
     ((200, 2, 4), (2, 4))
     """
     rows, x = simulation.rows(spins, fields, 2)
-    return simulation.run(
-        key,
-        rows,
-        lambda key, rows: _advanced(key, rows, couplings, x, beta),
-        shape=spins.shape,
-        steps=steps,
-        transient=transient,
-        correlations=correlations,
-        observable=observable,
-        sum_dtype=spins.dtype,
-    )
+
+    def advance(key: Key, rows: Array) -> Array:
+        return _advanced(key, rows, couplings, x, beta)
+
+    return simulation.run(key, rows, advance, shape=spins.shape, sum_dtype=spins.dtype, **options)
