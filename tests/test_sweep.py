@@ -1,6 +1,9 @@
 """Sweeps: what is kept on disk, what an interruption or a failure costs, and the same bits from any executor."""
 
 import pickle
+import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_all_start_methods, get_context
@@ -71,6 +74,20 @@ def test_an_interrupted_sweep_loses_nothing(tmp_path):
     assert [int(result["square"]) for result in sweep.run(again, range(10), **options)] == [k * k for k in range(10)]
     # The thread may have begun another task before it was told to stop.
     assert set(again.begun) <= set(range(6, 10))
+
+
+def test_a_process_that_is_killed_loses_only_what_was_running(tmp_path):
+    program = f"""if True:
+        import os, signal
+        from spinbook import sweep
+        def task(k):
+            return {{"square": os.kill(os.getpid(), signal.SIGKILL) if k == 6 else k * k}}
+        sweep.run(task, range(10), folder={str(tmp_path)!r}, identity="squares", num_threads=1)
+    """
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL
+    again = Noting()
+    sweep.run(again, range(10), folder=tmp_path, identity="squares", num_threads=1)
+    assert again.begun == [6, 7, 8, 9]
 
 
 def test_closing_the_iterator_keeps_what_is_finished_and_ends_the_threads(tmp_path):
