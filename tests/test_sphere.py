@@ -132,3 +132,12 @@ def test_samples_have_the_density_along_the_field(dim, scaled):
     # An exact moment beyond the mean; that of 20,000 numbers in [0, 1] is known to 5 / sqrt(20,000) of their scatter.
     second = np.average(grid**2, weights=density)
     assert abs((along**2).mean() - second) < 5 * (along**2).std() / math.sqrt(count)
+
+
+@pytest.mark.slow
+def test_samples_without_a_field_have_the_second_moment_of_every_component():
+    # <s_1^2> = R^2 / D along the axis that is drawn by rejection, which a shape off by one per cent misses by as much.
+    dim, count = 16, 1_000_000
+    s = np.asarray(sphere.sample(jax.random.key(1), np.zeros((count, dim), "float32"), beta=1.0))[:, 0]
+    squares = s**2 * dim / sphere.squared_radius(dim)
+    assert abs(squares.mean(dtype=float) - 1) < 5 * squares.std() / math.sqrt(count)
