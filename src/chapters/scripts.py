@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["markup"]
-
 
 def markup(chapter: str, content: Mapping[str, Any], *, block: str = "live") -> str:
     """The ``content`` as JSON with the identifier CHAPTER-BLOCK-data, and the scripts that read it.

@@ -16,21 +16,6 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-__all__ = [
-    "DARK",
-    "FAINT",
-    "GREY",
-    "INK",
-    "PAPER",
-    "QUALITATIVE",
-    "WIDTHS",
-    "arrow",
-    "band",
-    "box",
-    "house",
-    "subplots",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from chapters import style
 
-__all__ = ["Scene", "answers", "markup", "scene"]
-
 _LENGTH = 1.15
 """Distance of neighbours that an arrow of length one is drawn with."""
 _LOOK = """

@@ -24,8 +24,6 @@ import pandas as pd
 import spinbook.records
 from spinbook import sweep
 
-__all__ = ["arguments", "circumstances", "measured", "numbers", "of_book", "place", "read", "rows", "tabulate", "write"]
-
 LARGEST_BYTES = 2_000_000
 _BOOK = Path(__file__).resolve().parents[2] / "records"
 _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scipy")

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from chapters import style
 
-__all__ = ["ROAD", "Stop", "roadmap"]
-
 
 class Stop(NamedTuple):
     """A lesson on the map: its page, its idea, the lessons it builds on, and the minutes that its page says.

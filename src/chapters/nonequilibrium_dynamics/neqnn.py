@@ -33,8 +33,6 @@ from spinbook.spin_transformer import (
     unit_length,
 )
 
-__all__ = ["Recorded", "Settling", "cases", "load", "settling"]
-
 
 class Recorded(NamedTuple):
     """A module of the program, built again here, and the program's results for it.
