@@ -39,6 +39,14 @@ DARK = {
 }
 """Light colour -> dark colour."""
 
+
+def themed(look: str) -> str:
+    """A style sheet with the colours of the figures in the places of their names, ``%(ink)s`` and ``%(dark_ink)s``."""
+    names = {"ink": INK, "paper": PAPER, "grey": GREY, "faint": FAINT}
+    names |= dict(zip(("blue", "orange", "green"), QUALITATIVE, strict=False))
+    return look % (names | {f"dark_{name}": DARK[colour] for name, colour in names.items()})
+
+
 WIDTHS = {"page": 7.0, "column": 4.6}
 """Figure widths in inches."""
 

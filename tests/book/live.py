@@ -46,6 +46,7 @@ class Model:
     answers: Callable[[], list[tuple[str, ...]]] = list
     block: str = "live"
     still: str = '<img alt="still" src="data:,">'
+    """The picture in the place of the model; "" where the markup has one."""
 
     @property
     def id(self) -> str:
