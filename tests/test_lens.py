@@ -210,14 +210,6 @@ def test_measure_takes_tensors_and_names_what_it_does_not_take():
         lens.measure(list(J), list(x[:3]))
 
 
-def test_windows_are_even_and_too_few_tokens_are_refused():
-    found = encoder.windows(np.arange(1000, 2000), 5, length=12)
-    assert found[:, 1].tolist() == [1000, 1198, 1396, 1594, 1792]
-    assert set(found[:, 0]) == {encoder.CLS}
-    with pytest.raises(ValueError, match="tokens: expected a row of at least 20"):
-        encoder.windows(range(19), 2, length=12)
-
-
 def test_controls_keep_what_they_should():
     network = encoder.Encoder(jnp.ones((9, 8)), jnp.ones((6, 8)), (jnp.ones(8), jnp.ones(8)), (tiny(),))
     shuffled = networks.control("shuffled", network)

@@ -1,9 +1,4 @@
-"""What the lesson rbm-mixtures claims, measured on the functions and variables that its cells leave behind.
-
-Run by the press in the page's kernel after its last cell. A function named as a claim (hyphens as underscores) returns
-its measurement; one named ``test_...`` holds a number of the text or the answer to an exercise. Arguments are variables
-of the page, each assigned by one cell.
-"""
+"""What the lesson rbm-mixtures claims, measured on the functions and variables that its cells leave behind."""
 
 import jax
 import numpy as np

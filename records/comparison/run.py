@@ -20,7 +20,6 @@ import torch
 from experiments import records
 from experiments.comparison import modules, tasks, training
 from experiments.comparison.training import Recipe
-from spinbook import sweep
 
 BLOCKS = {module.name: module for module in modules.MODULES}
 TASKS = {"digits": tasks.classify_digits, "recall": tasks.recall}
@@ -41,14 +40,6 @@ def one(case, recipe):
     )._asdict()
 
 
-def trained(stage, cases, recipe, folder):
-    """The outcomes of these trainings by case, as numbers for JSON."""
-    found = sweep.iterate(
-        partial(one, recipe=recipe), cases, identity=str(recipe), folder=folder / stage, num_threads=1
-    )
-    return {cases[k]: {name: records.numbers(value, 6) for name, value in out.items()} for k, out in found}
-
-
 def rank(run):
     """By validation alone: a run that failed comes last, of equals that of the lower loss first."""
     accuracy, loss = (math.nan if run[name] is None else run[name] for name in ("validation_accuracy", "loss"))
@@ -58,9 +49,10 @@ def rank(run):
 def of_blocks(rows, names, rates, seeds, recipe, folder):
     """Every block on every task: a rate from seed 0, and then the seeds that count."""
     begin, cells = time.perf_counter(), [(row, name) for row in rows for name in names]
-    trials = trained("trials", [(*cell, rate, 0) for cell in cells for rate in rates], recipe, folder)
+    trained = partial(records.kept, partial(one, recipe=recipe), identity=str(recipe))
+    trials = trained([(*cell, rate, 0) for cell in cells for rate in rates], folder / "trials")
     best = {cell: max(rates, key=lambda rate, cell=cell: rank(trials[*cell, rate, 0])) for cell in cells}
-    runs = trained("runs", [(*cell, best[cell], seed) for cell in cells for seed in seeds], recipe, folder)
+    runs = trained([(*cell, best[cell], seed) for cell in cells for seed in seeds], folder / "runs")
 
     def row(cell):
         module, its = BLOCKS[cell[0]], task(cell[1])
@@ -78,14 +70,9 @@ def of_blocks(rows, names, rates, seeds, recipe, folder):
     records.write(folder / "comparison.json.gz", {"recipe": recipe | made, "rows": [row(cell) for cell in cells]})
 
 
-def main(brief, folder):
-    torch.set_num_threads(1)
-    if brief:
-        of_blocks(("vanilla", "adaptive TAP, Gaussian"), ("digits",), RATES[:2], SEEDS[:2], Recipe(25, 8), folder)
-    else:
-        of_blocks(tuple(BLOCKS), tuple(TASKS), RATES, SEEDS, Recipe(), folder)
-
-
 if __name__ == "__main__":
-    options = records.arguments(__doc__)
-    main(options.brief, options.out)
+    given = records.arguments(__doc__)
+    torch.set_num_threads(1)
+    whole = tuple(BLOCKS), tuple(TASKS), RATES, SEEDS, Recipe()
+    brief = ("vanilla", "adaptive TAP, Gaussian"), ("digits",), RATES[:2], SEEDS[:2], Recipe(25, 8)
+    of_blocks(*(brief if given.brief else whole), given.out)

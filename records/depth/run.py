@@ -7,10 +7,8 @@ rows of the plan that were never run are there too. This script trains the two r
 text. It counts on the same characters. What is done is kept in the folder, and not done again.
 """
 
-import hashlib
 import time
 from functools import cache, partial
-from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -115,10 +113,9 @@ def entry(task, arrays, made):
 
 def main(brief, out):
     begin, code, sizes = time.perf_counter(), records.commit(), BRIEF if brief else PLAN
-    plan = Path(__file__).with_name("plan.md").read_text(encoding="utf-8").split("\n## Changes\n")[0]
     learnt, _, test = text(sizes["sample"])
     guesses = np.bincount(learnt, minlength=SYMBOLS) + 1
-    head = {"format": 2, "plan": hashlib.sha256(plan.encode()).hexdigest(), "sizes": [sizes], "ladder": []}
+    head = {"format": 2, "plan": records.plan("depth"), "sizes": [sizes], "ladder": []}
     head |= {"data": {} if brief else {moby_dick.FILE.name: moby_dick.FILE.sha256}, "design": sizes}
     head |= {"counting": counting(sizes), "blind": float(-np.log(guesses / guesses.sum())[test].mean())}
     tasks, runs = [(row, seed) for seed in sizes["seeds"] for row in RATES], {}

@@ -19,7 +19,6 @@ from experiments import records
 from experiments.comparison import modules, tasks, training
 from experiments.comparison.training import Recipe
 from experiments.datasets import mnist, moby_dick
-from spinbook import sweep
 
 SPINS = ("naive spins, one step, 4 heads", "TAP spins, one step, 4 heads")
 ROWS = ("vanilla", "no residual", "no normalisation", "no feed-forward", "local pooling", "MLP-mixer", "gMLP", "FNet")
@@ -43,14 +42,6 @@ def one(case, recipe, brief):
     course = training.follow(module, its, learning_rate=rate, seed=seed, recipe=recipe, repeats=repeats)
     losses = {"test_loss": course.test.loss, "validation_loss": course.validation.loss}
     return course.outcome._asdict() | losses | {"losses": course.losses, "looks": course.looks}
-
-
-def trained(stage, cases, options, folder, brief):
-    """The courses of these trainings by case, as numbers for JSON."""
-    recipe = options["recipe"]
-    train = partial(one, recipe=recipe, brief=brief)
-    found = sweep.iterate(train, cases, identity=str(recipe), folder=folder / stage, num_threads=1)
-    return {cases[k]: {name: records.numbers(value, 6) for name, value in out.items()} for k, out in found}
 
 
 def score(run, name):
@@ -81,16 +72,17 @@ def main(brief, out):
     options = BRIEF if brief else FULL
     stacks = [("FNet", 2), ("adaptive TAP, Gaussian", 2)] if brief else CELLS
     cells = [(row, name, depth) for name in options["tasks"] for row, depth in stacks]
-    rates = options["learning_rates"]
-    trials = trained("trials", [(*cell, rate, 0) for cell in cells for rate in rates], options, out, brief)
+    rates, recipe = options["learning_rates"], options["recipe"]
+    trained = partial(records.kept, partial(one, recipe=recipe, brief=brief), identity=str(recipe))
+    trials = trained([(*cell, rate, 0) for cell in cells for rate in rates], out / "trials")
     best = {cell: max(rates, key=lambda rate, c=cell: score(trials[*c, rate, 0], c[1])) for cell in cells}
     seeds = range(1, 1 + options["least"])
-    runs = trained("runs", [(*cell, best[cell], seed) for cell in cells for seed in seeds], options, out, brief)
+    runs = trained([(*cell, best[cell], seed) for cell in cells for seed in seeds], out / "runs")
     files = [] if brief else [*mnist.FILES, moby_dick.FILE]
     content = {
         "format": 1,
         "complete": True,
-        "design": {"name": "brief" if brief else "primary", **options, "recipe": options["recipe"]._asdict()},
+        "design": {"name": "brief" if brief else "primary", **options, "recipe": recipe._asdict()},
         "runs_of_primary_cells": dict.fromkeys(options["tasks"], options["least"]),
         "blind": {name: task(name, brief).blind._asdict() for name in options["tasks"]},
         "data": {file.name: file.sha256 for file in files},

@@ -8,11 +8,9 @@ book/plan-of-mnist.md``.
 """
 
 import dataclasses
-import hashlib
 import math
 import time
 from functools import cache, partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -130,8 +128,7 @@ def judge(record, pairs):
 
 def main(brief, out):
     begin, code, design = time.perf_counter(), records.commit(), BRIEF if brief else PLAN
-    plan = Path(__file__).with_name("plan.md").read_text(encoding="utf-8").split("\n## Changes\n")[0]
-    head = {"format": 1, "plan": hashlib.sha256(plan.encode()).hexdigest(), "design": design}
+    head = {"format": 1, "plan": records.plan("mnist"), "design": design}
     head |= {"blind": 1 - images(design["sample"]).blind.accuracy}
     head |= {"data": {} if brief else {file.name: file.sha256 for file in mnist.FILES}}
     found, identity = {}, sweep.fingerprint(head["plan"], list(map(str, design.items())))

@@ -7,10 +7,8 @@ commit that it names.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +17,6 @@ from experiments import records
 from experiments.comparison import modules, tasks, training
 from experiments.comparison.tasks import Task
 from experiments.comparison.training import Recipe
-from spinbook import sweep
 
 ROWS = (
     "vanilla",
@@ -75,29 +72,24 @@ def train(cell: tuple[str, float, int], sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def trained(cells: list[tuple[str, float, int]], sizes: Sizes, place: Path) -> list[dict[str, Any]]:
-    """One training after another, each kept in the folder as soon as it is done."""
-    options = {"identity": f"recall {sizes}", "folder": place, "num_threads": 1, "progress": True}
-    found = dict(sweep.iterate(partial(train, sizes=sizes), cells, **options))
-    keys = ("row", "rate", "seed")
-    return [
-        dict(zip(keys, cell, strict=True)) | {name: records.numbers(value, 5) for name, value in found[k].items()}
-        for k, cell in enumerate(cells)
-    ]
-
-
 def main() -> None:
     """Tune the rate of each row by one trial each, then train the seeds that count."""
     options = records.arguments(__doc__)
     rows, rates, seeds, sizes = ROWS, RATES, SEEDS, Sizes()
     if options.brief:
         rows, rates, seeds, sizes = ROWS[:2], RATES[1:2], SEEDS[:2], BRIEF
-    plan, begin = Path(__file__).with_name("plan.md").read_bytes(), time.perf_counter()
-    trials = trained([(row, rate, TRIAL) for row in rows for rate in rates], sizes, options.out / "trials")
+    begin = time.perf_counter()
+
+    def trained(cells: list[tuple[str, float, int]], stage: str) -> list[dict[str, Any]]:
+        work, folder = partial(train, sizes=sizes), options.out / stage
+        found = records.kept(work, cells, folder, identity=f"recall {sizes}", digits=5)
+        return [dict(zip(("row", "rate", "seed"), cell, strict=True)) | found[cell] for cell in cells]
+
+    trials = trained([(row, rate, TRIAL) for row in rows for rate in rates], "trials")
     best = {row: max((t for t in trials if t["row"] == row), key=lambda t: t["validation"])["rate"] for row in rows}
-    runs = trained([(row, best[row], seed) for row in rows for seed in seeds], sizes, options.out / "runs")
+    runs = trained([(row, best[row], seed) for row in rows for seed in seeds], "runs")
     head = {
-        "plan": hashlib.sha256(plan.partition(b"\n## Changes")[0]).hexdigest(),
+        "plan": records.plan("recall"),
         "sizes": sizes._asdict(),
         "most_frequent": tasks.most_frequent(sizes.pairs, sizes.values),
         "trials": trials,

@@ -10,5 +10,3 @@ from __future__ import annotations
 
 # It names the extra that brings a package which is missing.
 from spinbook import __version__ as __version__
-
-__all__: list[str] = []

@@ -13,21 +13,6 @@ from experiments import digit_network
 from spinbook.adaptive_tap import attention, couplings, priors, vector
 from spinbook.replicas import mean_and_error
 
-__all__ = [
-    "accelerated",
-    "adjoint_error",
-    "averaged",
-    "fitted",
-    "fitted_exponent",
-    "ratio",
-    "sphere_errors",
-    "sphere_means",
-    "spiked",
-    "trained",
-    "tree",
-    "watched",
-]
-
 
 def fitted(network: nn.Module, inputs: Tensor, targets: Tensor, *, steps: int) -> nn.Module:
     """The network after so many steps of Adam, rate 0.003, on the mean square distance of all outputs from targets."""

@@ -6,8 +6,6 @@ from matplotlib.figure import Figure
 
 from chapters import style
 
-__all__ = ["module"]
-
 BLUE, ORANGE, GREEN, PURPLE = style.QUALITATIVE[:4]
 
 

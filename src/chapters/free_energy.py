@@ -16,21 +16,6 @@ from torch import Tensor, nn
 from spinbook.free_energy import QueryKeyCouplings, VectorSpinModel, saddle, sampling
 from spinbook.free_energy.couplings import sample
 
-__all__ = [
-    "at_saddle",
-    "by_differences",
-    "channel_terms",
-    "complete_magnet",
-    "coupling_energies",
-    "learned",
-    "many_spins",
-    "newton",
-    "query_key",
-    "ring",
-    "seconds",
-    "sparse_over_dense",
-]
-
 DOUBLE = torch.float64
 
 

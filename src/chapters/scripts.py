@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["markup"]
-
 
 def markup(chapter: str, content: Mapping[str, Any]) -> str:
     """The ``content`` as JSON with the identifier CHAPTER-live-data, and the scripts that read it.

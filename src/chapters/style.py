@@ -16,21 +16,6 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-__all__ = [
-    "DARK",
-    "FAINT",
-    "GREY",
-    "INK",
-    "PAPER",
-    "QUALITATIVE",
-    "WIDTHS",
-    "arrow",
-    "band",
-    "box",
-    "house",
-    "subplots",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -53,6 +38,14 @@ DARK = {
     "#7a2e2e": "#e58f8f",
 }
 """Light colour -> dark colour."""
+
+
+def themed(look: str) -> str:
+    """A style sheet with the colours of the figures in the places of their names, ``%(ink)s`` and ``%(dark_ink)s``."""
+    names = {"ink": INK, "paper": PAPER, "grey": GREY, "faint": FAINT}
+    names |= dict(zip(("blue", "orange", "green"), QUALITATIVE, strict=False))
+    return look % (names | {f"dark_{name}": DARK[colour] for name, colour in names.items()})
+
 
 WIDTHS = {"page": 7.0, "column": 4.6}
 """Figure widths in inches."""

@@ -13,8 +13,6 @@ import numpy as np
 
 from chapters import style
 
-__all__ = ["Scene", "answers", "markup", "scene"]
-
 _LENGTH = 1.15
 """Distance of neighbours that an arrow of length one is drawn with."""
 _LOOK = """
@@ -117,15 +115,9 @@ def markup(*, folder: str = "_static/live/", swayed: float = 15.0) -> str:
     data = json.dumps(content, separators=(",", ":"), allow_nan=False)
     scripts = "".join(f'<script src="{folder}{name}.js" defer></script>' for name in ("kernel", "title-page"))
     return (
-        f'<style>{_look()}</style><figure class="spins" id="title-page-live"><div class="book-picture">{drawing}</div>'
-        f'</figure><script type="application/json" id="title-page-live-data">{data}</script>{scripts}'
+        f'<style>{style.themed(_LOOK)}</style><figure class="spins" id="title-page-live"><div class="book-picture">'
+        f'{drawing}</div></figure><script type="application/json" id="title-page-live-data">{data}</script>{scripts}'
     )
-
-
-def _look() -> str:
-    names = {"ink": style.INK, "paper": style.PAPER, "faint": style.FAINT}
-    names |= dict(zip(("blue", "orange", "green"), style.QUALITATIVE, strict=False))
-    return _LOOK % (names | {f"dark_{name}": style.DARK[colour] for name, colour in names.items()})
 
 
 def _point(place: np.ndarray) -> str:

@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 
 from chapters import scripts, style
 
-__all__ = ["heads", "live_markup"]
-
 _KEPT = 8
 """Weights of a row that the live model shows; all others are small."""
 

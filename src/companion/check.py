@@ -45,18 +45,6 @@ class Page:
             if cell.cell_type == kind:
                 yield line, cell
 
-    def measured(self) -> Iterator[tuple[int, str]]:
-        """Ids of the claims that cells of this page measure, with their lines."""
-        for line, cell in self.cells("code"):
-            if id := cell.metadata.get("claim"):
-                yield line, str(id)
-
-    def figures(self) -> Iterator[tuple[int, str]]:
-        """Names of the figures that cells of this page draw, with their lines."""
-        for line, cell in self.cells("code"):
-            if name := _figure(cell).get("name"):
-                yield line, str(name)
-
 
 def book(root: Path, *, only: str | None = None) -> list[Finding]:
     """What is wrong with all declarations, and with the pages of all chapters or of ``only`` one.
@@ -176,14 +164,14 @@ def _about_quotations(page: Page, declared: Mapping[str, claims.Claim]) -> _Brok
 
 def _about_figures(page: Page) -> _Broken:
     """A figure is named after its chapter, and has a caption and an alternative text."""
-    for line, name in page.figures():
-        if not re.fullmatch(rf"{page.chapter.chapter}(-[a-z0-9]+)+", name):
-            yield line, "figure-name", f"{name}: expected {page.chapter.chapter}-WORD in lower case, digits and hyphens"
+    chapter = page.chapter.chapter
     for line, cell in page.cells("code"):
         figure, image = _figure(cell), cell.metadata.get("mystnb", {}).get("image", {})
         if not figure:
             continue
         name, caption, alt = figure.get("name", ""), str(figure.get("caption", "")), str(image.get("alt", ""))
+        if not re.fullmatch(rf"{chapter}(-[a-z0-9]+)+", str(name)):
+            yield line, "figure-name", f"{name}: expected {chapter}-WORD in lower case, digits and hyphens"
         if not 0 < (words := len(_EVAL.sub("1", caption).split())) <= LONGEST_CAPTION:
             yield line, "caption", f"{name}: {words} words; expected at most {LONGEST_CAPTION}"
         if len(_EVAL.sub("0.00", alt)) < SHORTEST_ALT:
@@ -229,8 +217,11 @@ def _about_measurements(
 ) -> Iterator[Finding]:
     """Every claim of the chapter is measured once; what is measured is declared; names of figures are unique."""
     places: dict[tuple[str, str], str] = {}
-    listed = [("claim", id, page.file, line) for page in loaded for line, id in page.measured()]
-    listed += [("figure", id, page.file, line) for page in loaded for line, id in page.figures()]
+    listed: list[tuple[str, str, str, int]] = []
+    for page in loaded:
+        for line, cell in page.cells("code"):
+            named = {"claim": cell.metadata.get("claim"), "figure": _figure(cell).get("name")}
+            listed += [(kind, str(id), page.file, line) for kind, id in named.items() if id]
     checks = pages.checks_file(root, name)
     own = {claim.check: claim.id for claim in declared.values() if claim.chapter == name}
     for function in manuscript.code(checks).body if checks.is_file() else []:

@@ -140,7 +140,7 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
             drawing = _light(drawn.getvalue())
             heavy = len(drawing) > _HEAVIEST_DRAWING
             # A picture that is beside a drawing is for the archive; curves need fewer colours than a heat map.
-            picture = _picture(figure, _DOTS_PER_INCH)
+            picture = _picture(figure)
             _save_picture(picture, folder / f"{id}.png", 256 if heavy else 128)
             figure.savefig(folder / f"{id}.pdf", metadata={"CreationDate": None, "ModDate": None})
     (folder / f"{id}.svg").write_text(drawing, encoding="utf-8")
@@ -182,9 +182,9 @@ def _dark_picture(picture: Image.Image) -> Image.Image:
     return Image.fromarray(np.clip(chroma * pixels + (1 - chroma) * inverted, 0, 255).astype(np.uint8))
 
 
-def _picture(figure: Figure, dots_per_inch: int) -> Image.Image:
+def _picture(figure: Figure) -> Image.Image:
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", facecolor="white", dpi=dots_per_inch, metadata={"Software": None})
+    figure.savefig(drawn, format="png", facecolor="white", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     with Image.open(drawn) as picture:
         return picture.convert("RGB")
 
@@ -284,15 +284,11 @@ def _errors(middle: Sequence[Any], group: ErrorbarContainer) -> dict[str, Any]:
 
 def _plain(label: str, otherwise: str) -> str:
     """A label in plain words, or another name where it has none."""
-    words = _words(label)
-    return words if _NAME.fullmatch(words) and not label.startswith("_") else otherwise
-
-
-def _words(label: str) -> str:
-    words = str(label)
+    words = label
     for pattern, spoken in _SPOKEN:
         words = re.sub(pattern, spoken, words)
-    return " ".join(words.replace(" ,", ",").split())
+    words = " ".join(words.replace(" ,", ",").split())
+    return words if _NAME.fullmatch(words) and not label.startswith("_") else otherwise
 
 
 def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:

@@ -74,23 +74,19 @@ class Chapter:
         return self.name != self.chapter
 
     @property
-    def told(self) -> str:
-        """The text that every reader meets: no code, and nothing that is folded or in a box."""
-        text = "\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")
-        return re.sub(r"^(`{3,}).*?^\1[ \t]*$", " ", text, flags=re.DOTALL | re.MULTILINE)
-
-    @property
     def minutes(self) -> int:
         """How long a fresh reader needs, up to the next five: the words, and a minute for what is worked through.
 
-        That is a displayed formula, a figure, or two cells of code that are seen.
+        That is a displayed formula, a figure, or two cells of code that are seen. No word in a fold or a box counts.
         """
-        formulas = len(_FORMULA.findall(self.told))
+        text = "\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")
+        told = re.sub(r"^(`{3,}).*?^\1[ \t]*$", " ", text, flags=re.DOTALL | re.MULTILINE)
+        formulas = len(_FORMULA.findall(told))
         code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
         figures = sum("figure" in cell.metadata.get("mystnb", {}) for cell in code)
         tags = (" ".join(cell.metadata.get("tags", [])) for cell in code)
         seen = sum("hide" not in of_cell and "remove" not in of_cell for of_cell in tags)
-        words = len(_FORMULA.sub(" ", self.told).split())
+        words = len(_FORMULA.sub(" ", told).split())
         return max(5, 5 * math.ceil((words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
 
     @property

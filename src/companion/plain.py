@@ -58,14 +58,11 @@ def tex(formula: str) -> str:
     'm_i = tanh(βx)'
     """
     # Bold and calligraphic letters are letters of their own in Unicode, which few programs can sort or search.
-    return " ".join(_letters(_reader().latex_to_text(formula)).split())
-
-
-def _letters(text: str) -> str:
-    return "".join(
+    letters = (
         unicodedata.normalize("NFKC", letter) if "MATHEMATICAL" in unicodedata.name(letter, "") else letter
-        for letter in text
+        for letter in _reader().latex_to_text(formula)
     )
+    return " ".join("".join(letters).split())
 
 
 @cache

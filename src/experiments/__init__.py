@@ -17,5 +17,3 @@ from __future__ import annotations
 
 # A sweep whose code is installed is identified by the version of its package.
 from spinbook import __version__ as __version__
-
-__all__: list[str] = []

@@ -22,8 +22,6 @@ from spinbook.adaptive_tap.attention import (
     MeanFieldAttention,
 )
 
-__all__ = ["Answers", "DigitNetwork", "Images", "Training", "count_parameters", "load", "train"]
-
 _NUM_PATCHES, _NUM_CLASSES = 16, 10
 _SIDE = 28
 

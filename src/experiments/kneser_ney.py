@@ -12,8 +12,6 @@ import numpy as np
 
 from spinbook.annotations import Float, Int
 
-__all__ = ["Level", "counted", "losses"]
-
 
 class Level(NamedTuple):
     """Counts of k-grams, written as numbers of base V in growing order, and what follows each of their contexts.

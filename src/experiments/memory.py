@@ -20,8 +20,6 @@ from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.entropy_production import mean_field
 from spinbook.fixed_point import FixedPoint
 
-__all__ = ["MemoryModule", "Output", "State"]
-
 Sites = Float[ArrayLike, "N D"]
 
 

@@ -24,8 +24,6 @@ import pandas as pd
 import spinbook.records
 from spinbook import sweep
 
-__all__ = ["arguments", "circumstances", "measured", "numbers", "of_book", "place", "read", "rows", "tabulate", "write"]
-
 LARGEST_BYTES = 2_000_000
 _BOOK = Path(__file__).resolve().parents[2] / "records"
 _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scipy")
@@ -135,6 +133,20 @@ def measured(kinds: Mapping[str, tuple[Callable[[Any], Mapping[str, Any]], Seque
             values = {key: numbers(value, 4) for key, value in arrays[k].items()}
             found.append({"kind": kind, "case": case._asdict()} | values)
     return found
+
+
+def kept(
+    work: Callable[[Any], Mapping[str, Any]], cases: Sequence[Any], folder: Path, *, identity: str, digits: int = 6
+) -> dict[Any, dict[str, Any]]:
+    """What a function makes of each case, as numbers for JSON; each is kept in ``folder``, and not made again."""
+    done = sweep.iterate(work, cases, identity=identity, folder=folder, num_threads=1, progress=True)
+    return {cases[k]: {name: numbers(value, digits) for name, value in found.items()} for k, found in done}
+
+
+def plan(name: str) -> str:
+    """The SHA-256 of ``records/NAME/plan.md``, but for its changes."""
+    words = place(name, "plan.md").read_text(encoding="utf-8").split("\n## Changes\n")[0]
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def tabulate(name: str, frame: pd.DataFrame, about: str, folder: str | os.PathLike[str] | None = None) -> Path:

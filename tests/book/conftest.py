@@ -30,6 +30,7 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Model], Path]
 
     @cache
     def write(model: Model) -> Path:
+        still = f'<figure id="{model.id}"><div class="book-picture">{model.still}</div></figure>' if model.still else ""
         site = tmp_path_factory.mktemp(model.name)
         (site / "_static" / "live").mkdir(parents=True)
         for script in ("kernel", model.name):
@@ -38,8 +39,7 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Model], Path]
         path = site / "notebooks" / "page.html"
         path.write_text(
             '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-            f'<figure id="{model.id}"><div class="book-picture">{model.still}</div></figure>'
-            f"{model.markup}</main></body></html>"
+            f"{still}{model.markup}</main></body></html>"
         )
         return path
 
@@ -50,3 +50,13 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Model], Path]
 def page(request: pytest.FixtureRequest, page_of: Callable[[Model], Path]) -> Path:
     """The page of the model of the module that asks."""
     return page_of(request.module.MODEL)
+
+
+@pytest.fixture
+def each(request: pytest.FixtureRequest, page: Path, ask: Callable[..., Any]) -> Callable[[Any, str], Any]:
+    """What a script makes of each case ``c``; it knows the model ``m`` of the module that asks, and its data ``d``."""
+    model = request.module.MODEL
+    known = (
+        f"const m = Live.models['{model.name}'], d = JSON.parse(document.getElementById('{model.id}-data').textContent)"
+    )
+    return lambda cases, script: ask(page, f"{known}; const answer = {json.dumps(cases)}.map((c) => {script})")

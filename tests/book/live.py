@@ -45,6 +45,7 @@ class Model:
     opens: Callable[[], Opening]
     answers: Callable[[], list[tuple[str, ...]]] = list
     still: str = '<img alt="still" src="data:,">'
+    """The picture in the place of the model; "" where the markup has one."""
 
     @property
     def id(self) -> str:

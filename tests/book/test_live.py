@@ -13,8 +13,7 @@ from tests.book.live import LIVE, SAYS, WAIT, carried
 
 SCRIPTS = sorted(path.stem for path in LIVE.glob("*.js"))
 MODULES = [import_module(f"tests.book.{path.stem}") for path in sorted(Path(__file__).parent.glob("test_live_*.py"))]
-# The title page is no chapter, and has a still picture of its own.
-MODELS = [module.MODEL for module in MODULES if hasattr(module, "MODEL")]
+MODELS = [module.MODEL for module in MODULES]
 HEAVIEST = 15_000
 """Most bytes of the shared kernel, and of one model."""
 
@@ -22,7 +21,7 @@ every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.n
 
 
 def test_every_script_is_that_of_a_model_that_is_tested():
-    assert sorted([*(model.name for model in MODELS), "kernel", "title-page"]) == SCRIPTS
+    assert sorted([*(model.name for model in MODELS), "kernel"]) == SCRIPTS
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -1,7 +1,5 @@
 """The live model of adaptive-tap computes what the library computes, answers the keyboard, and says what is seen."""
 
-import json
-
 import numpy as np
 
 from chapters.live import adaptive_tap as live
@@ -26,14 +24,9 @@ MODEL = Model(
 )
 
 
-def test_all_three_means_are_those_of_the_library(page, ask):
+def test_all_three_means_are_those_of_the_library(each):
     couplings = np.linspace(-1, 1, 21)
-    found = ask(
-        page,
-        "const m = Live.models['adaptive-tap'];"
-        f"const answer = {json.dumps(couplings.tolist())}.map((c) => ['exact', 'naive', 'adaptive']"
-        f".map((name) => m[name](c, {json.dumps(FIELDS.tolist())})));",
-    )
+    found = each(couplings.tolist(), f"['exact', 'naive', 'adaptive'].map((name) => m[name](c, {FIELDS.tolist()}))")
     systems = couplings[:, None, None] * TRIANGLE
     theirs = np.moveaxis(np.array(found, dtype=float), 1, 0)
     assert np.abs(theirs[0] - exact.magnetizations(systems, FIELDS).numpy()).max() < 1e-12

@@ -34,30 +34,18 @@ MODEL = Model(
     ],
 )
 
-_DATA = "const data = JSON.parse(document.getElementById('attention-dynamics-live-data').textContent);"
-_MODEL = "const m = Live.models['attention-dynamics'];"
 
-
-def test_tokens_are_those_of_the_library(page, ask):
-    found = ask(
-        page,
-        f"{_DATA}{_MODEL} const answer = [1.0, 1.255, 1.28, 2.6].map((beta) => {{"
-        "const one = m.run(data, data.start, beta, 24);"
-        "return {beta, attention: one.attention, outputs: one.outputs}; })",
-    )
-    for one in found:
-        library = simulate(NETWORK, beta=one["beta"], steps=24, start=START)
+def test_tokens_are_those_of_the_library(each):
+    betas = 1.0, 1.255, 1.28, 2.6
+    for beta, one in zip(betas, each(betas, "m.run(d, d.start, c, 24)"), strict=True):
+        library = simulate(NETWORK, beta=beta, steps=24, start=START)
         # At 1.28 the orbit is chaotic: 24 steps enlarge the last bit 10,000 times.
         assert np.abs(library.attention - np.array(one["attention"])).max() < 1e-10
         assert np.abs(library.output_semantic - np.array(one["outputs"])).max() < 1e-10
 
 
-def test_exponents_are_those_of_the_library_on_a_cycle_and_within_their_scatter_in_chaos(page, ask):
-    found = ask(
-        page,
-        f"{_DATA}{_MODEL} const answer = [1.2, 1.28].map((beta) =>"
-        " m.exponent(data, m.run(data, data.start, beta, 2000).window, beta, 4000))",
-    )
+def test_exponents_are_those_of_the_library_on_a_cycle_and_within_their_scatter_in_chaos(each):
+    found = each((1.2, 1.28), "m.exponent(d, m.run(d, d.start, c, 2000).window, c, 4000)")
     # On the cycle only the first tangents differ, by their alignment over the number of tokens. In chaos 4,000 tokens
     # scatter with a standard deviation of 0.007, of which four are allowed; logarithms of base two would be 0.064 off.
     for beta, exponent, allowed in zip((1.2, 1.28), found, (1e-4, 0.03), strict=True):

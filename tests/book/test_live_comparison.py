@@ -1,6 +1,5 @@
 """The live table of comparison: rows are compared as the library does, and task, length and row can be changed."""
 
-import json
 import math
 
 import pytest
@@ -19,11 +18,10 @@ MODEL = Model(
 )
 
 
-def test_the_table_compares_rows_as_the_library_does(page, ask):
+def test_the_table_compares_rows_as_the_library_does(each):
     pairs = [(a, b) for a in ROWS for b in ROWS if a.task == b.task and min(a.scores.size, b.scores.size) > 1]
     cases = [[a.scores.tolist(), b.scores.tolist()] for a, b in pairs]
-    found = ask(page, f"const answer = {json.dumps(cases)}.map((c) => Live.models.comparison.compare(...c))")
-    for (a, b), answer in zip(pairs, found, strict=True):
+    for (a, b), answer in zip(pairs, each(cases, "m.compare(...c)"), strict=True):
         error = math.hypot(a.standard_error, b.standard_error)
         assert answer["gap"] == pytest.approx(a.score - b.score, abs=1e-12)
         assert answer["error"] == pytest.approx(error, abs=1e-12)

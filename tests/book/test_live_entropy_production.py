@@ -1,6 +1,5 @@
 """The live films of three spins: the numbers are the library's, and the model answers buttons, sliders and keys."""
 
-import json
 from itertools import product
 
 import numpy as np
@@ -36,15 +35,14 @@ MODEL = Model(
 )
 
 
-def test_probabilities_entropy_production_and_evidence_are_those_of_the_library(page, ask):
+def test_probabilities_entropy_production_and_evidence_are_those_of_the_library(each):
     cases = [(a, b) for a, b in product((0.0, 0.3, 1.0), (0.2, 1.0, 1.4))]
     uniforms = np.random.default_rng(0).random(STEPS + 1).tolist()
-    found = ask(
-        page,
-        "const m = Live.models['entropy-production'];"
-        f"const answer = {json.dumps(cases)}.map(([a, b]) => {{ const P = m.transitions(m.ring(a), b);"
-        f"const p = m.stationary(P); const film = m.film({json.dumps(uniforms)}, P, p);"
-        "return {P, p, sigma: m.production(P, p), film, evidence: m.evidence(film, P, p)}; })",
+    found = each(
+        cases,
+        "{ const P = m.transitions(m.ring(c[0]), c[1]);"
+        f"const p = m.stationary(P); const film = m.film({uniforms}, P, p);"
+        "return {P, p, sigma: m.production(P, p), film, evidence: m.evidence(film, P, p)}; }",
     )
     for (asymmetry, beta), answer in zip(cases, found, strict=True):
         J, P, p = _ring(asymmetry), np.array(answer["P"]), np.array(answer["p"])

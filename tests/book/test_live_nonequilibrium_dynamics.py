@@ -1,7 +1,5 @@
 """The live model of four tokens: the numbers are the library's, and it answers sliders, and keys on its fields."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -49,20 +47,15 @@ MODEL = Model(
 )
 
 
-@pytest.mark.parametrize("beta", [0.5, 1.0, 1.9])
-def test_path_rest_and_shares_are_those_of_the_library(page, ask, beta):
-    content = json.dumps({"scores": live.SCORES.tolist(), "values": live.VALUES.tolist(), "sharpness": 2.0})
-    found = ask(
-        page,
-        "const m = Live.models['nonequilibrium-dynamics'];"
-        f"const r = m.relax({json.dumps(live.FIELDS.tolist())}, {content}, {beta});"
-        "const answer = {...r, shares: m.shares(r)}",
-    )
-    J, path, rest = _library(beta)
-    np.testing.assert_allclose(found["J"], J, atol=1e-14)
-    np.testing.assert_allclose(found["path"], path, atol=1e-12)
-    np.testing.assert_allclose(found["rest"], rest, atol=1e-10)
-    np.testing.assert_allclose(found["shares"], _shares(path, rest), atol=1e-9)
+def test_path_rest_and_shares_are_those_of_the_library(each):
+    betas, content = (0.5, 1.0, 1.9), {"scores": live.SCORES.tolist(), "values": live.VALUES.tolist(), "sharpness": 2.0}
+    script = f"{{ const r = m.relax({live.FIELDS.tolist()}, {content}, c); return {{...r, shares: m.shares(r)}}; }}"
+    for beta, found in zip(betas, each(betas, script), strict=True):
+        J, path, rest = _library(beta)
+        np.testing.assert_allclose(found["J"], J, atol=1e-14)
+        np.testing.assert_allclose(found["path"], path, atol=1e-12)
+        np.testing.assert_allclose(found["rest"], rest, atol=1e-10)
+        np.testing.assert_allclose(found["shares"], _shares(path, rest), atol=1e-9)
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.9])

@@ -54,29 +54,26 @@ def test_the_still_picture_shows_the_query_its_step_and_its_end():
     assert answer.images[0].get_array().shape == (8, 8)
 
 
-def test_weights_retrieval_and_rest_are_those_of_the_library(page, ask):
+def test_weights_retrieval_and_rest_are_those_of_the_library(each):
     rng = np.random.default_rng(3)
     cases = [
         {"query": (2 * rng.normal(size=2)).tolist(), "patterns": (2 * rng.normal(size=(n, 2))).tolist(), "beta": beta}
         for n, beta in [(2, 0.1), (5, 0.7), (5, 1.0), (6, 3.0), (5, 10.0), (3, 400.0)]
     ]
-    found = ask(
-        page,
-        "const m = Live.models['rbm-mixtures'];"
-        f"const answer = {json.dumps(cases)}.map((c) => {{ const a = [c.query, c.patterns, c.beta];"
-        "const rest = m.converge(...a); return {weights: m.weights(...a), once: m.retrieve(...a),"
-        "energy: m.energy(...a), end: rest.path[rest.path.length - 1], steps: rest.path.length - 1,"
-        "converged: rest.converged}; })",
+    found = each(
+        cases,
+        "{ const a = [c.query, c.patterns, c.beta], rest = m.converge(...a); return {...rest, weights: m.weights(...a),"
+        "once: m.retrieve(...a), energy: m.energy(...a)}; }",
     )
     for case, answer in zip(cases, found, strict=True):
         query, patterns, beta = np.array(case["query"]), np.array(case["patterns"]), float(case["beta"])
         given = {"patterns": patterns, "beta": beta}
-        path = followed(query, **given, steps=int(answer["steps"]))
+        path = followed(query, **given, steps=len(answer["path"]) - 1)
         assert answer["converged"]
         assert np.abs(rbm.responsibilities(query, **given) - np.array(answer["weights"], dtype=float)).max() < 1e-12
         assert np.abs(rbm.retrieve(query, **given) - np.array(answer["once"], dtype=float)).max() < 1e-12
         assert abs(float(rbm.modern_hopfield_energy(query, **given)) - answer["energy"]) < 1e-12
-        assert np.abs(path[-1] - np.array(answer["end"], dtype=float)).max() < 1e-12
+        assert np.abs(path[-1] - np.array(answer["path"][-1], dtype=float)).max() < 1e-12
         assert np.abs(rbm.retrieve(path[-1], **given) - path[-1]).max() < 1e-9
 
 

@@ -1,8 +1,6 @@
 """The arrows of the title page are those of the library, live and still, and answer mouse and keyboard."""
 
-import json
 import re
-import shutil
 from pathlib import Path
 
 import jax
@@ -12,9 +10,12 @@ import pytest
 
 from chapters import title_page
 from spinbook.vector import mean_field
-from tests.book.live import LIVE, SAYS, WAIT
+from tests.book.live import Model, Opening
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+RIGHT = "press(0, 'ArrowRight', true)"
 
 
 @pytest.fixture(scope="module")
@@ -22,16 +23,24 @@ def markup():
     return title_page.markup()
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory, markup):
-    site = tmp_path_factory.mktemp("title-page")
-    shutil.copytree(LIVE, site / "_static" / "live")
-    path = site / "index.html"
-    path.write_text(
-        '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-        f"{markup}</main></body></html>"
-    )
-    return path
+def opens():
+    swayed = re.search(r"(\d+) of them, in orange", title_page.markup())[1]
+    return Opening(["attention 1.20"], [f"{swayed} of 53 arrows"], handles=1)
+
+
+MODEL = Model(
+    "title-page",
+    title_page.markup(folder="../_static/live/"),
+    {"hand": [-1.7, 0.5], "coupling": 1.2},
+    opens,
+    lambda: [
+        ("now()", "−1.70,"),
+        (f"{RIGHT}.then(() => {RIGHT}).then(() => {RIGHT})", "1.30,"),
+        ("slide(0, 0)", "1.30,", "Nobody listens"),
+        ("click(0)", "−1.70,"),
+    ],
+    still="",
+)
 
 
 def test_the_title_page_has_three_sentences_and_the_picture_before_anything_else():
@@ -65,18 +74,16 @@ def test_the_picture_of_the_readme_is_the_still_one(markup):
     assert still.count("<path ") == drawing.count("<path ")
 
 
-def test_the_arrows_are_those_of_the_library(page, ask):
+def test_the_arrows_are_those_of_the_library(each):
     rng = np.random.default_rng(5)
     cases = [
         {"hand": rng.normal(size=2).tolist(), "sharpness": sharpness, "coupling": coupling, "beta": beta}
         for sharpness, coupling, beta in [(0.0, 1.0, 1.0), (1.6, 1.2, 3.0), (4.0, 2.5, 3.0), (1.0, 0.0, 0.2)]
     ]
-    found = ask(
-        page,
-        "const d = JSON.parse(document.getElementById('title-page-live-data').textContent);"
-        f"const m = Live.models['title-page']; const answer = {json.dumps(cases)}.map((c) => {{"
-        "const x = m.fields(d, c.hand); const J = m.couplings(x, c.sharpness, c.coupling);"
-        "return {x, J, means: m.settle(J, x, c.beta, 5000)}; })",
+    found = each(
+        cases,
+        "{ const x = m.fields(d, c.hand); const J = m.couplings(x, c.sharpness, c.coupling);"
+        "return {x, J, means: m.settle(J, x, c.beta, 5000)}; }",
     )
     for case, answer in zip(cases, found, strict=True):
         shown = title_page.scene()._replace(hand=tuple(case["hand"]))
@@ -89,32 +96,3 @@ def test_the_arrows_are_those_of_the_library(page, ask):
         assert np.abs(mean_field.naive_step(means, J, x, beta=case["beta"]) - means).max() < 1e-12
         solution = mean_field.steady_state(J, x, beta=case["beta"], step=mean_field.naive_step, tol=1e-14)
         assert np.abs(solution.value - means).max() < 1e-12
-
-
-_SEEN = "[...document.querySelectorAll('figure svg')].filter((one) => one.checkVisibility()).length"
-
-
-@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1280), (False, 390)])
-def test_the_model_replaces_the_still_picture_and_says_the_same(page, ask, dark, width, markup):
-    swayed = re.search(r"(\d+) of them, in orange", markup)
-    answer = ask(
-        page,
-        f"{WAIT} const box = document.querySelector('.live').getBoundingClientRect();"
-        f"const answer = {{still: {_SEEN}, says: {SAYS}, wide: box.width, room: document.body.clientWidth}}",
-        dark=dark,
-        width=width,
-    )
-    assert answer["still"] == 0
-    assert answer["says"].startswith(f"{swayed[1]} of 53 arrows")
-    assert answer["wide"] <= answer["room"]
-
-
-def test_keys_the_slider_and_the_button_move_the_field_and_nobody_listens_at_zero(page, ask):
-    right = "await press(0, 'ArrowRight', true);"
-    found = ask(
-        page,
-        f"{WAIT} const answer = [await now()]; {3 * right}answer.push(await now(), await slide(0, 0), await click(0))",
-    )
-    assert [re.search(r"at (\S+),", said)[1] for said in found] == ["−1.70", "1.30", "1.30", "−1.70"]
-    assert found[2].startswith("Nobody listens")
-    assert found[1] != found[3]

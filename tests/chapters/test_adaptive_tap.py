@@ -54,15 +54,6 @@ def test_a_spiked_matrix_has_its_top_eigenvector_along_the_hidden_signs():
     assert (vectors[:, -1] @ s) ** 2 / 600 == pytest.approx(0.75, abs=0.05)  # 1 - 1 / lambda^2
 
 
-def test_one_spin_on_a_sphere_has_the_mean_of_langevin():
-    R, h = 3**0.5, np.array([[[0.0, 1.2, 0.0]], [[0.9, 0.0, 0.0]]])
-    mean, error = chapter.sphere_means(np.zeros((3, 3)), h, R, chains=200, sweeps=60, thrown=1)
-    size = R * np.array([1.2, 0.9])
-    true = R * (1 / np.tanh(size) - 1 / size)
-    assert abs(mean[0, 0, 1] - true[0]) < 4 * error[0, 0, 1] < 0.05
-    assert abs(mean[1, 0, 0] - true[1]) < 4 * error[1, 0, 0] < 0.05
-
-
 def test_two_coupled_spins_on_a_sphere_have_the_mean_of_the_sum_over_directions():
     R, j, h = 3**0.5, 0.5, 0.8
     J = j * np.kron([[0, 1], [1, 0]], np.eye(3))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from chapters.spin_transformers import infinite, printed, runs
-from spinbook import sphere
 from spinbook.spin_transformer import SpinTransformer, sphere_per_head, tap
 from spinbook.vector import fluctuations, mean_field
 
@@ -21,17 +20,6 @@ def test_a_step_of_the_exact_theory_always_contracts(field):
         assert 0 < exact < b / (1 + np.sqrt(1 + b**2))
     y = 1e-6
     assert b * y / 2 / infinite.naive(np.array([y]), b)[0, 0] == pytest.approx(b / 2)
-
-
-def test_steady_lengths_are_those_of_a_system_of_many_sites():
-    N, D = 300, 128
-    rng = np.random.default_rng(0)
-    J, x = rng.normal(size=(N, N)) / np.sqrt(N), rng.normal(size=(N, D))
-    x *= sphere.radius(D) / np.linalg.norm(x, axis=1, keepdims=True)
-    for step, theory in ((mean_field.naive_step, infinite.naive), (mean_field.flat_tap_step, infinite.tap)):
-        m = np.asarray(mean_field.steady_state(J, x, beta=1.0, step=step, tol=1e-6).value)
-        expected = infinite.steady_length(beta=1.0, coupling_std=1.0, field_length=1.0, theory=theory).length
-        assert np.linalg.norm(m, axis=1).mean() / sphere.radius(D) == pytest.approx(float(expected), rel=0.01)
 
 
 def test_the_solver_of_the_source_stops_near_the_steady_state_and_not_at_it():

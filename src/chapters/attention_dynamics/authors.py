@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["CYCLE", "EXPONENTS", "WINDOWS"]
-
 _NUMBERED = np.linspace(1.273, 1.278, 4001)
 EXPONENTS = {
     float(_NUMBERED[number]): exponent

@@ -9,8 +9,6 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from chapters import style
 
-__all__ = ["hopfield", "layer"]
-
 BLUE, ORANGE, GREEN, PURPLE = style.QUALITATIVE[:4]
 
 

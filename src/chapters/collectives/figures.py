@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from chapters import style
 
-__all__ = ["ROAD", "Stop", "roadmap"]
-
 
 class Stop(NamedTuple):
     """A lesson on the map: its page, its idea, the lessons it builds on, and the minutes that its page says.
@@ -69,13 +67,6 @@ html[data-theme="dark"] .bd-content div.cell_output div.output.text_html:has(.ro
 """
 
 
-def _look() -> str:
-    """The style of the map, in the colours of the figures, light and dark."""
-    names = {"ink": style.INK, "paper": style.PAPER, "grey": style.GREY, "faint": style.FAINT}
-    names |= dict(zip(("blue", "orange"), style.QUALITATIVE, strict=False))
-    return _ROAD_LOOK % (names | {f"dark_{name}": style.DARK[colour] for name, colour in names.items()})
-
-
 def _halves(text: str, width: int = 27) -> list[str]:
     """``text`` in lines of at most ``width`` characters, broken between words."""
     lines = [""]
@@ -124,4 +115,5 @@ def roadmap(stops: Sequence[Stop] = ROAD, *, folder: str = "") -> str:
         for stop in stops
     )
     drawing = f'<svg viewBox="{box}">{"".join(lines)}{cards}</svg>'
-    return f'<style>{_look()}</style><nav class="road" aria-label="Map of the book">{drawing}<ol>{rows}</ol></nav>'
+    nav = f'<nav class="road" aria-label="Map of the book">{drawing}<ol>{rows}</ol></nav>'
+    return f"<style>{style.themed(_ROAD_LOOK)}</style>{nav}"

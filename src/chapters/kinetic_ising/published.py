@@ -9,8 +9,6 @@ from jaxtyping import Array
 from spinbook import validate
 from spinbook.annotations import Float
 
-__all__ = ["published_starts", "published_system"]
-
 # The seed and the sizes of the figures of Bal (2023), section "A simple JAX implementation" of binary spins.
 _PUBLISHED_SEED, _PUBLISHED_SPINS, _PUBLISHED_SAMPLES = 2666, 512, 100
 

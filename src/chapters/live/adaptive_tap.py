@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from chapters import scripts
 from spinbook.adaptive_tap import exact, ising
 
-__all__ = ["FIELDS", "markup", "still"]
-
 FIELDS = np.array([0.5, 0.0, 0.0])
 REACH = 1.0
 """The coupling is moved between -REACH and REACH."""

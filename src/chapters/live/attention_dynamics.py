@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from chapters import scripts
 from spinbook.self_attention import paper_network, simulate
 
-__all__ = ["markup", "still"]
-
 NETWORK = paper_network()
 APART = 1e-6
 

@@ -11,8 +11,6 @@ from scipy.special import softmax
 
 from chapters import scripts
 
-__all__ = ["FIELDS", "SCALE", "SCORES", "SITES", "markup", "still"]
-
 FIELDS = np.array([[0.4, 1.6], [-0.9, 0.3], [0.9, -0.6]])
 SCORES = np.array([[2.0, 0.8], [-0.8, 1.5]])
 """The matrix A of couplings that read the fields, softmax(h A h^T)."""

@@ -10,8 +10,6 @@ from scipy import stats
 from chapters import scripts
 from spinbook import records
 
-__all__ = ["TASKS", "markup", "still"]
-
 TASKS = {"MNIST": (0.1, 0.94), "digits": (0.1, 0.0), "recall": (0.125, 0.0)}
 """The accuracy of guessing on each task, and that at which its bars begin."""
 

@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from chapters import scripts
 from spinbook.ising import exact
 
-__all__ = ["markup", "still"]
-
 
 def markup(*, asymmetry: float = 0.5, beta: float = 0.7, steps: int = 24, seed: int = 7) -> str:
     """The ring at the beginning and the seed of its films, for ``_static/live/entropy-production.js``."""

@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from chapters import scripts
 from spinbook.free_energy import VectorSpinModel
 
-__all__ = ["BONDS", "FIELDS", "markup", "still"]
-
 NAMES = "ABCD"
 FIELDS = np.array([[1.0, 0.25], [0.1, 0.6], [-0.15, -0.3], [-0.6, 0.75]])
 BONDS = np.diag([1.0, 1.0, -1.0], k=1) + np.diag([1.0, 1.0, -1.0], k=-1)

@@ -11,8 +11,6 @@ from matplotlib.figure import Figure
 from chapters import scripts
 from spinbook.ising import mean_field, stochastic
 
-__all__ = ["markup", "still"]
-
 _SEED, _SPINS = 2666, 64
 
 

@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from chapters import scripts
 from spinbook import sphere
 
-__all__ = ["FIELDS", "PLACES", "SCORES", "VALUES", "R", "markup", "path", "still"]
-
 FIELDS = np.array([[1.4, 0.5], [-0.6, 1.3], [1.1, -0.9], [-0.5, -0.5]])
 """Over the radius, as everything here."""
 SCORES, SHARPNESS = np.array([[0.0, -1.0], [1.0, 0.0]]), 2.0

@@ -12,8 +12,6 @@ from chapters import scripts
 from experiments.datasets import digits
 from spinbook import rbm
 
-__all__ = ["markup", "still"]
-
 _NAMES, _REACH = "ABCDE", 2.8
 _PLACES = np.array([[1.8, 0.8], [1.0, 1.7], [-1.9, 0.5], [-0.4, -1.9], [1.6, -1.2]])
 # Borders of the shades of the energy, measured from its minimum; the script has the same.

@@ -11,8 +11,6 @@ from matplotlib.figure import Figure
 from chapters import scripts
 from spinbook import sphere
 
-__all__ = ["FIELDS", "LOGITS", "couplings", "markup", "still"]
-
 _PLACE = np.arange(1, 12)
 _TURN = 0.6 + 1.2 * (5 * _PLACE % 11 - 5) / 5  # a fan, in mixed order
 _TILT = 0.25 * np.sin(3 * _PLACE)

@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from chapters import trained_transformer as plot
 from experiments import lens_record
 
-__all__ = ["LENSES", "markup", "still"]
-
 LENSES = {
     "to [CLS]": ("attention to the first token", "first_token"),
     "value of [CLS]": ("length of its value over that of others", "first_value"),

@@ -32,8 +32,6 @@ from spinbook.spin_transformer import (
     unit_length,
 )
 
-__all__ = ["Recorded", "cases", "load"]
-
 
 class Recorded(NamedTuple):
     """A module of the program, built again here, and the program's results for it.

@@ -17,8 +17,6 @@ from jaxtyping import Float
 
 from spinbook import validate
 
-__all__ = ["SteadyLength", "central_limit", "naive", "steady_length", "tap", "tap_without_self_term"]
-
 _GRID = 2_000
 
 

@@ -14,8 +14,6 @@ from spinbook.spin_transformer import SpinTransformer
 from spinbook.vector import fluctuations
 from spinbook.vector.mean_field import flat_tap_step
 
-__all__ = ["corner", "rounding", "solved_to", "spin_transformer"]
-
 # Bal (2023), section "A simple JAX implementation": the first and last three rows and columns of what its cells print.
 _SPIN_TRANSFORMER = {
     "module": """

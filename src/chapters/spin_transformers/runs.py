@@ -10,8 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["Run", "drawn", "follow"]
-
 _RESTS = 1e-6
 
 

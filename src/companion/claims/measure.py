@@ -51,17 +51,11 @@ def recorded(folder: Path) -> list[tuple[str, Measurement]]:
     """What a run in ``folder`` measured, in its order."""
     path = folder / RECORD
     noted = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-    return [
-        (
-            one["id"],
-            Measurement(
-                one["value"],
-                one["uncertainty"],
-                *(tuple(one[name]) if name in one else None for name in ("rival", "control")),
-            ),
-        )
-        for one in noted
-    ]
+    found = []
+    for one in noted:
+        others = (tuple(one[name]) if name in one else None for name in ("rival", "control"))
+        found.append((one["id"], Measurement(one["value"], one["uncertainty"], *others)))
+    return found
 
 
 def _checked(id: str, given: Measurement) -> Measurement:
@@ -77,11 +71,10 @@ def _checked(id: str, given: Measurement) -> Measurement:
 def _other(name: str, id: str, given: Any) -> tuple[Value, float] | None:
     if given is None:
         return None
-    if isinstance(given, tuple | list):
-        if len(given) != 2:
-            raise ValueError(f"{name} of {id}: expected a value or (value, uncertainty), got {len(given)} values")
-        return _scalar(name, id, given[0], finite=name != "rival"), _uncertainty(f"{name} uncertainty", id, given[1])
-    return _scalar(name, id, given, finite=name != "rival"), 0.0
+    pair = given if isinstance(given, tuple | list) else (given, 0.0)
+    if len(pair) != 2:
+        raise ValueError(f"{name} of {id}: expected a value or (value, uncertainty), got {len(pair)} values")
+    return _scalar(name, id, pair[0], finite=name != "rival"), _uncertainty(f"{name} uncertainty", id, pair[1])
 
 
 def _uncertainty(name: str, id: str, value: Any) -> float:

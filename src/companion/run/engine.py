@@ -126,7 +126,9 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
         if figure:
             self.ask(kernel.call("take", figure), f"figure {figure}", cell)
             cell.outputs = [one for one in cell.outputs if "image/png" not in one.get("data", {})]
-            cell.outputs.append(self._figure(figure))
+            picture = (self.page.folder / "figures" / figure / f"{figure}.png").read_bytes()
+            data, about = {"image/png": base64.b64encode(picture).decode("ascii")}, {"companion": {"figure": figure}}
+            cell.outputs.append(nbformat.v4.new_output("display_data", data, metadata=about))
         if claim:
             said = _text(self.ask(kernel.call("claim", claim), f"claim {claim}", cell))
             shown = nbformat.v4.new_output(
@@ -162,11 +164,6 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
             outs[-1].text = text if len(text) <= 2 * _MOST else _seen(text)[: 2 * _MOST]
             return outs[-1]
         return super().output(outs, msg, display_id, cell_index)
-
-    def _figure(self, name: str) -> NotebookNode:
-        picture = self.page.folder / "figures" / name / f"{name}.png"
-        encoded = base64.b64encode(picture.read_bytes()).decode("ascii")
-        return nbformat.v4.new_output("display_data", {"image/png": encoded}, metadata={"companion": {"figure": name}})
 
     def _too_late(self) -> Stopped:
         return Stopped(f"stopped after {self.page.limit:.0f} s, its limit (companion: limit in the front matter)")

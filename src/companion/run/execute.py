@@ -129,6 +129,7 @@ def run(
     from companion.run import engine
 
     folder.mkdir(parents=True, exist_ok=True)
+    at = state(root)
     with tempfile.TemporaryDirectory(prefix="kernel-") as private:
         Path(private, "cwd").mkdir()
         variables = {
@@ -137,7 +138,7 @@ def run(
             "COMPANION_OUT": str(folder),
             "COMPANION_CHAPTER": chapter.chapter,
             "COMPANION_PAGE": chapter.name,
-            "COMPANION_COMMIT": _commit(root),
+            "COMPANION_COMMIT": at.commit + "+dirty" * at.dirty,
             "COMPANION_PARAMETERS": json.dumps({**chapter.parameters, **(parameters or {})}),
             **({} if parameters is None else {"COMPANION_ROUGH": "1"}),
             **(extra_environment or {}),
@@ -162,11 +163,6 @@ def run(
     if facts is not None:
         facts.update(page.facts)
     return None
-
-
-def _commit(root: Path) -> str:
-    at = state(root)
-    return at.commit + ("+dirty" if at.dirty else "")
 
 
 def _versions(root: Path) -> dict[str, str]:

@@ -186,12 +186,10 @@ def _beside(modules: Iterable[Path]) -> list[Path]:
     for package in (path.parent for path in modules if path.name == "__init__.py"):
         files = (path for path in manuscript.listed(package, "**/*") if path.is_file() and path.suffix != ".py")
         # A package of its own counts where it is imported.
-        found += [path for path in files if _package(path) == package]
+        found += [
+            path for path in files if package == next(one for one in path.parents if (one / "__init__.py").is_file())
+        ]
     return found
-
-
-def _package(path: Path) -> Path:
-    return next(folder for folder in path.parents if (folder / "__init__.py").is_file())
 
 
 def _file_digest(path: Path) -> str:

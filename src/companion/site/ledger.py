@@ -48,16 +48,9 @@ class ClaimsLedger(Directive):
         if (chapter := self.arguments[0]) not in titles:
             raise self.error(f"claims-ledger: expected one of {sorted(titles)}, got {chapter!r}")
         own = [entry for entry in entries if entry["chapter"] == chapter]
-        counted_here = claims.among(own)
-        table = self.filled(
-            "ledger.chapter",
-            entries=own,
-            said=counted_here["said"],
-            beside=beside(counted_here),
-            retired=retired(self.root, [chapter]),
-            cited=lambda key: source_of(works, key),
-        )
-        return [table]
+        here = claims.among(own)
+        facts = {"said": here["said"], "beside": beside(here), "retired": retired(self.root, [chapter])}
+        return [self.filled("ledger.chapter", entries=own, **facts, cited=lambda key: source_of(works, key))]
 
 
 class Corrections(Directive):

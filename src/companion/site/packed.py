@@ -83,13 +83,21 @@ def notebook(root: Path, name: str, results: Path, known: Mapping[str, Any]) -> 
     words = Words(root, name, known)
     captions = {record["id"]: record["caption"] for record in onpage.built(root, "figures.json")}
     measured, declared = dict(claims.recorded(results)), claims.of_book(root)
-    cells = [prose("packed", _head(root)), _first_cell(root, chapter, results)]
+    who, commit = project.identity(root), key.state(root).commit[:12]
+    head = (
+        f"*A page of {who.title}, version {who.version}, commit {commit}, that runs alone: on Colab or in a Jupyter of "
+        "your own, upload this file and run all cells. The outputs are those of the book until you do.*"
+    )
+    cells = [prose("packed", head), _first_cell(root, chapter, results)]
     for cell, outputs in found:
         cells.append(cell)
         if cell.cell_type == "markdown":
             cell.source = words.plain(cell.source)
         elif "hide-cell" in cell.metadata.get("tags", []):
-            _fold(cell)
+            # Hidden in JupyterLab and on Colab, which shows a title in the place of the code.
+            cell.metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
+            if not cell.source.startswith(("# @title", "%%")):
+                cell.source = f"# @title Folded code\n{cell.source}"
         for kind, id, output in outputs:
             if kind == "figure":
                 cell.outputs.append(_lighter(output))
@@ -109,21 +117,6 @@ def prose(id: str, text: str) -> NotebookNode:
     cell = nbformat.v4.new_markdown_cell(text)
     cell["id"] = re.sub(r"[^a-zA-Z0-9-]", "-", id)[:64]
     return cell
-
-
-def _fold(cell: NotebookNode) -> None:
-    """Hide the code of a cell in JupyterLab and on Colab, which shows a title in its place."""
-    cell.metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
-    if not cell.source.startswith(("# @title", "%%")):
-        cell.source = f"# @title Folded code\n{cell.source}"
-
-
-def _head(root: Path) -> str:
-    who, state = project.identity(root), key.state(root)
-    return (
-        f"*A page of {who.title}, version {who.version}, commit {state.commit[:12]}, that runs alone: on Colab or in a "
-        "Jupyter of your own, upload this file and run all cells. The outputs are those of the book until you do.*"
-    )
 
 
 def _lighter(output: NotebookNode) -> NotebookNode:

@@ -333,7 +333,9 @@ _LOAD = re.compile(
 
 def broken(made: Path, *, links: bool = True) -> list[str]:
     """Links within the site that lead nowhere, and what pages and style sheets load from elsewhere."""
-    read = [path for path in sorted(made.rglob("*.*")) if path.suffix == ".css" or _is_page(path.relative_to(made))]
+    # What themes bring in ``_static`` are no pages.
+    read = [path for path in sorted(made.rglob("*.html")) if "_static" not in path.relative_to(made).parts]
+    read += sorted(made.rglob("*.css"))
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in read}
     anchors = {path: {html.unescape(name) for name in _ANCHOR.findall(text)} for path, text in texts.items()}
     found = []
@@ -350,8 +352,3 @@ def broken(made: Path, *, links: bool = True) -> list[str]:
             if not target.is_file() or (anchor and unquote(anchor) not in anchors.get(target, {unquote(anchor)})):
                 found.append(f"broken link: {name}: {link}")
     return found
-
-
-def _is_page(path: Path) -> bool:
-    """Whether a file of the site is a page, and none that a theme brings."""
-    return path.suffix == ".html" and "_static" not in path.parts

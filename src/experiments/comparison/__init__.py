@@ -17,7 +17,3 @@ architecture allows, the number of parameters. What is not: modules of spins sca
 have no values and no feed-forward network unless their chapter gives them one, and are therefore wider. Only the
 ablation without normalisation does without the readout's, too. All solvers stop at the same residual.
 """
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -18,23 +18,6 @@ from experiments.memory import MemoryModule
 from spinbook import validate
 from spinbook.spin_transformer import Relax, SpinTransformerModule, Theory, Unroll
 
-__all__ = [
-    "Attention",
-    "Averaged",
-    "Block",
-    "FeedForward",
-    "Identity",
-    "Memory",
-    "Pooling",
-    "QueryKeyValue",
-    "Settled",
-    "SpinBlock",
-    "Stack",
-    "require_sizes",
-    "standardized",
-    "weight",
-]
-
 _EPSILON = 1e-5
 
 

@@ -17,17 +17,6 @@ from scipy import stats
 from spinbook import validate
 from spinbook.annotations import ArrayLike
 
-__all__ = [
-    "Decision",
-    "Paired",
-    "Verdict",
-    "above",
-    "equivalent",
-    "holm",
-    "paired",
-    "together",
-]
-
 Decision = Literal["yes", "no", "undecided"]
 
 

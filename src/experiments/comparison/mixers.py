@@ -17,16 +17,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from experiments.comparison.blocks import QueryKeyValue, Settled, require_sizes, standardized, weight
 from spinbook import validate
 
-__all__ = [
-    "EnergyBlock",
-    "Fourier",
-    "GatedMLP",
-    "LocalPooling",
-    "NormalizedAttention",
-    "RectifiedAttention",
-    "SiteMLP",
-]
-
 # What keeps a row of rectified weights from being all zero.
 _LEAK = 1e-3
 

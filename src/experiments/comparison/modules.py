@@ -20,8 +20,6 @@ from experiments.comparison.tasks import Task
 from spinbook import validate
 from spinbook.spin_transformer import Relax, Theory, Unroll, naive, tap
 
-__all__ = ["MODULES", "ROWS", "VANILLA_WIDTH", "Module", "num_parameters", "stacked", "width"]
-
 VANILLA_WIDTH = 32
 # For every solver that iterates: far below what a gradient of 32 examples resolves.
 _TOLERANCE, _MAX_STEPS = 1e-3, 100

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["Summary", "change", "find", "markdown", "number", "summarize", "table", "wins"]
-
 
 class Summary(NamedTuple):
     """A row on a task, over the seeds that did not choose its learning rate. NaN where nothing is defined or left.

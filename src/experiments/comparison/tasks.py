@@ -17,18 +17,6 @@ from jaxtyping import Float, Int
 from experiments.datasets import digits, mnist, moby_dick
 from spinbook import validate
 
-__all__ = [
-    "NOT_ASKED",
-    "Blind",
-    "Examples",
-    "Task",
-    "classify_digits",
-    "classify_mnist",
-    "fill_in",
-    "most_frequent",
-    "recall",
-]
-
 # The label of a site at which an example asks for nothing.
 NOT_ASKED = -1
 

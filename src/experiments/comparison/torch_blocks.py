@@ -22,17 +22,6 @@ from spinbook.adaptive_tap import couplings as coupling_tensors
 from spinbook.free_energy import VectorSpinAttention
 from spinbook.free_energy.couplings import QueryKeyCouplings
 
-__all__ = [
-    "AdaptiveTAP",
-    "FreeEnergy",
-    "MeanField",
-    "SettledBatch",
-    "Stack",
-    "Vanilla",
-    "seeded",
-    "standardized",
-]
-
 _DRAWING = threading.Lock()
 
 

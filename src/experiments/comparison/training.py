@@ -30,19 +30,6 @@ from experiments.comparison.tasks import NOT_ASKED, Examples, Task
 from spinbook import validate
 from spinbook.precision import enable_x64
 
-__all__ = [
-    "Course",
-    "Outcome",
-    "Recipe",
-    "Score",
-    "batches",
-    "follow",
-    "rate_profile",
-    "scored",
-    "shared_start",
-    "train",
-]
-
 # More effort makes these programs no faster, and takes several times as long as running them.
 _COMPILE_QUICKLY: Any = {"xla_backend_optimization_level": 1}
 _BETAS, _EPSILON, _CLIP = (0.9, 0.999), 1e-8, 1.0

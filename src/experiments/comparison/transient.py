@@ -34,8 +34,6 @@ from spinbook.spin_transformer import (
     unit_length,
 )
 
-__all__ = ["STACKS", "LanguageModel", "VanillaStack", "causal", "loss", "made", "train"]
-
 STACKS = ("spins", "vanilla", "identity mixer")
 """What a model can be made of: spins, softmax attention, or the block without attention."""
 

@@ -16,8 +16,6 @@ from scipy import stats
 
 from experiments.comparison.summary import markdown
 
-__all__ = ["Errors", "course", "errors", "find", "loss_table", "losses"]
-
 _USES = {"inf": "steady state", "once": "once"}
 
 

@@ -4,10 +4,6 @@ files       finding a file, and comparing it with its checksum
 mnist       70,000 images of handwritten digits
 moby_dick   a novel as a sequence of characters
 
-Files are downloaded only on request. Both ``load`` take a path, or the environment variable ``SPINBOOK_DATA``, the
+Nothing is downloaded. Both ``load`` take a path, or the environment variable ``SPINBOOK_DATA``, the
 folder of the files; ``sample`` returns a part that is committed here, enough for tests.
 """
-
-from __future__ import annotations
-
-__all__: list[str] = []

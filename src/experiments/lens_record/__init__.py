@@ -12,8 +12,6 @@ import numpy as np
 
 from experiments import records
 
-__all__ = ["NETWORKS", "Sample", "by_head", "recorded", "sample", "values"]
-
 NETWORKS = ("trained", "fresh", "shuffled", "other order")
 _PLACES = {"spins": "lens-spins", "order": "lens-spins", "reaction": "lens-reaction", "metric": "lens-reaction"}
 

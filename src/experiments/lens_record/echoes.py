@@ -12,8 +12,6 @@ import numpy as np
 
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["Explained", "contributions", "explained"]
-
 
 def contributions(
     attention: Float[ArrayLike, "H N N"], values: Float[ArrayLike, "H N d"], from_values: Float[ArrayLike, "Hd D"]

@@ -16,8 +16,6 @@ from jaxtyping import Array, PRNGKeyArray
 
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["antisymmetric_share"]
-
 
 @partial(jax.jit, static_argnames="layer")
 def _both_ways(layer: Any, x: Array, parameters: Any, z: Array) -> tuple[Array, Array]:

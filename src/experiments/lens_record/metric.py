@@ -7,8 +7,6 @@ from scipy.sparse.linalg import eigsh
 
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["least_share", "share"]
-
 
 def share(jacobian: Float[ArrayLike, "n n"]) -> float:
     """|(J - J^T) / 2|^2 / |J|^2: zero for a slope in the plain metric, one half for independent numbers.

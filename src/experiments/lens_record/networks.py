@@ -8,8 +8,6 @@ from jaxtyping import Array
 
 from experiments.encoder import HEADS, Encoder, Layer
 
-__all__ = ["control", "permuted", "small"]
-
 
 def permuted(layer: Layer, rng: np.random.Generator) -> Layer:
     """A layer with the entries of every matrix permuted; offsets and gains stay."""

@@ -17,8 +17,6 @@ from experiments import encoder
 from experiments.encoder import Encoder, Trace
 from experiments.lens_record import echoes
 
-__all__ = ["DIRECTIONS", "SHIFTS", "along", "parts"]
-
 SHIFTS = (1, 7, 20)
 DIRECTIONS = ("echo", "message 1", "message 7", "message 20", "input", "random")
 """The order of ``response``, and, without the last two, of ``ablation`` and ``sentence``."""

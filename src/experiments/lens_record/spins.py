@@ -17,8 +17,6 @@ from spinbook import lens, sphere
 from spinbook.entropy_production import vector_delayed_correlations
 from spinbook.vector import closure, mean_field
 
-__all__ = ["LAWS", "MEANS", "Sizes", "head", "measure", "order"]
-
 LAWS = ("columns alike", "with P", "linear", "one mode", "closure")
 """The order of ``predicted``."""
 MEANS = ("naive", "TAP", "spread", "closure")

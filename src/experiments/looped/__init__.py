@@ -12,8 +12,6 @@ import pandas as pd
 
 from experiments import records
 
-__all__ = ["by_pass", "recorded", "values"]
-
 
 def recorded() -> dict[str, Any]:
     """The record of the book.

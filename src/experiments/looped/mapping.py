@@ -16,8 +16,6 @@ from jaxtyping import Float, Int
 from experiments import records
 from experiments.looped.network import tokens
 
-__all__ = ["Graph", "Reaction", "by_largest", "by_neighbours", "graph", "reactions", "share_right", "weights"]
-
 _BONDS = "=#-:/\\"
 
 

@@ -25,27 +25,6 @@ from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.vector import mean_field
 
-__all__ = [
-    "BETAS",
-    "DIMS",
-    "DRIVES",
-    "MEANS",
-    "THEORIES",
-    "Cell",
-    "Noise",
-    "Record",
-    "linear_response",
-    "over_prediction",
-    "predicted_gains",
-    "record",
-    "root",
-    "settled",
-    "spread_delayed",
-    "table",
-    "theories",
-    "variances",
-]
-
 DRIVES = (0.25, 0.5, 1.0, 2.0, 4.0)
 BETAS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DIMS = (3, 16, 64, 128)

@@ -22,27 +22,6 @@ from spinbook import sphere
 from spinbook.annotations import ArrayLike, Float
 from spinbook.vector import fluctuations, mean_field
 
-__all__ = [
-    "BY_ROW",
-    "STEPS",
-    "THEORIES",
-    "Case",
-    "Halves",
-    "delayed_estimate",
-    "exact_gain",
-    "forgotten",
-    "independent_correlations",
-    "jackknife",
-    "own_means_apart",
-    "record",
-    "sampled",
-    "sampled_halves",
-    "spread_means",
-    "squared_error",
-    "steady_means",
-    "system",
-]
-
 GROUPS = 8
 """Groups of replicas in each half, which the standard errors come from."""
 

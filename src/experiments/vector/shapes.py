@@ -16,8 +16,6 @@ import numpy as np
 from experiments import lens_record, records
 from spinbook import sphere
 
-__all__ = ["LAWS", "SHAPES", "Case", "record", "system"]
-
 SHAPES = (
     "independent",
     "queries and keys",

@@ -39,7 +39,3 @@ def test_no_module_has_a_tenth_more_or_fewer_parameters_than_vanilla(task):
         assert abs(count / wanted - 1) < 0.12, module.name
         for other in (dim - module.multiple, dim + module.multiple):
             assert abs(modules.num_parameters(module, task, other) - wanted) >= abs(count - wanted)
-
-
-def test_every_row_has_a_name_of_its_own():
-    assert len(TRAINED) == len(modules.MODULES)

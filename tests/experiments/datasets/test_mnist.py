@@ -7,7 +7,6 @@ from importlib import resources
 
 import numpy as np
 import pytest
-import sklearn.datasets
 
 from experiments.datasets import files, mnist
 
@@ -53,24 +52,6 @@ def test_files_are_read_plain_and_compressed_and_by_the_environment(folder, monk
     monkeypatch.setenv(files.ENVIRONMENT, str(folder.parent))
     folder.rename(folder.parent / "mnist")
     assert same(mnist.load(), mnist.sample())
-
-
-def test_nothing_is_downloaded_unasked(monkeypatch):
-    monkeypatch.delenv(files.ENVIRONMENT, raising=False)
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", None)
-    with pytest.raises(FileNotFoundError, match="got neither"):
-        mnist.load()
-
-
-def test_images_of_openml_are_compared_with_the_same_checksums(folder, monkeypatch):
-    images = mnist.sample()
-    pixels = np.concatenate([images.train, images.test]).reshape(-1, 784).astype(float)
-    labels = np.concatenate([images.train_labels, images.test_labels]).astype(str)
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda *_, **__: (pixels, labels))
-    assert same(mnist.from_openml(), images)
-    pixels[[0, 1]] = pixels[[1, 0]]
-    with pytest.raises(ValueError, match="OpenML's images as train-images-idx3-ubyte: expected the SHA-256"):
-        mnist.from_openml()
 
 
 @pytest.mark.skipif(not REAL, reason=f"{files.ENVIRONMENT} is not set")

@@ -9,7 +9,6 @@ import scipy
 from experiments.vector import calibration, fidelity
 from spinbook import sphere
 from spinbook.entropy_production import steady
-from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.precision import enable_x64
 from spinbook.vector import stochastic
 
@@ -20,27 +19,6 @@ def system(num_sites: int, dim: int, draw: int = 0) -> tuple[np.ndarray, np.ndar
     x = rng.normal(size=(num_sites, dim))
     J = scipy.special.softmax(rng.normal(size=(num_sites, num_sites)), axis=1)
     return J, sphere.radius(dim) * x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def test_sampled_delayed_correlations_of_a_spin_that_sees_itself_are_a_double_integral():
-    dim, beta = 16, 2.0
-    _, exact = alone(dim, beta)
-    x = sphere.radius(dim) * np.eye(dim)[:1]
-    halves = fidelity.sampled(
-        jax.random.key(0), np.ones((1, 1)), x, beta=beta, replicas=512, steps=80, transient=20, delayed=True
-    )
-    found = np.asarray(halves.delayed, dtype=float).ravel()
-    error = found.std(ddof=1) / np.sqrt(found.size)
-    assert abs(found.mean() - exact) < 4.5 * error
-    # What independent fluctuations would give is seen to be wrong, and what answers to itself comes nearer.
-    m = np.zeros(dim)
-    for _ in range(200):
-        m = np.asarray(sphere.magnetization(x[0] + m, beta=beta))
-    h = (x + m).reshape(1, dim)
-    naive = float(vector_delayed_correlations(np.ones((1, 1)), h, h, beta=beta)[0, 0])
-    closed = naive + float(calibration.linear_response(np.ones((1, 1)), m.reshape(1, dim), beta)[0, 0])
-    assert abs(naive - exact) > 10 * error
-    assert abs(closed - exact) < abs(naive - exact)
 
 
 def alone(dim: int, beta: float) -> tuple[float, float]:
@@ -140,19 +118,6 @@ def test_fluctuations_that_do_not_die_out_have_no_linear_response():
     assert np.isnan(calibration.linear_response(J, m, 3.0)).all()
 
 
-def test_an_averaged_response_is_that_of_independent_spins_where_fields_do_not_spread():
-    # A single neighbour far out in a large mean does not fluctuate: both are then beta J tr(Var Var).
-    rng = np.random.default_rng(4)
-    x = 400 * rng.normal(size=(3, 8))
-    J = 0.1 * rng.normal(size=(3, 3))
-    with enable_x64(True):
-        m = fidelity.spread_means(J, x, beta=1.0)
-        h = x + J @ m
-        naive = np.asarray(vector_delayed_correlations(J, h, h, beta=1.0))
-        averaged, _ = calibration.spread_delayed(J, x, m, 1.0)
-    assert averaged == pytest.approx(naive, rel=1e-3)
-
-
 def test_an_averaged_response_is_the_expectation_over_neighbours_without_correlations():
     # tr<phi'(h)> / D with h = x + sum_j J_j s_j and independent s_j, by drawing them.
     dim, N = 24, 16
@@ -188,13 +153,6 @@ def test_symmetric_couplings_produce_no_entropy_in_any_theory_that_keeps_their_s
     delayed = calibration.theories(J, x, 1.0)[1][theory]
     assert np.isfinite(delayed).all()
     assert float(steady.from_delayed_correlations(J, delayed, beta=1.0)) == 0.0
-
-
-def test_flat_couplings_of_equal_spins_gain_the_root_of_their_number_over_chi():
-    N, dim, beta = 9, 12, 1.2
-    J, m = np.full((N, N), 1 / N), np.zeros((N, dim))
-    g, _ = calibration.predicted_gains(J, m, beta)
-    assert g == pytest.approx(np.full(N, np.sqrt(N) / (beta * (0.5 - 1 / dim))))
 
 
 def test_the_gain_of_the_entropy_production_is_that_of_spins_that_respond_linearly():
