@@ -12,14 +12,15 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from companion import pages
+from companion import pages, project
 from companion.run import execute
 from companion.site import packed
 from tests.press.toybook import LESSON, ToyBook
 
+SITE = project.identity(Path(__file__).parents[2]).site
 KNOWN = {
     "doc": {"notebooks/other": "Another page"},
-    "ref": {"probe-part": "A part"},
+    "ref": {"probe-part": ("A part", "notebooks/probe.html#part")},
     "numref": {"probe-line": "Figure 1.1"},
     "eq": {"eq:probe-square": "1.1"},
 }
@@ -75,6 +76,16 @@ def test_it_carries_what_the_page_imports_and_no_more(ran: ToyBook) -> None:
     assert names == ["src/walks/__init__.py", "src/walks/pairs.py", "src/walks/steps.py"]
 
 
+def test_it_carries_what_its_prose_names_as_a_call(copy: ToyBook) -> None:
+    copy.edit(
+        LESSON, "The end.", "The call is `from walks import unrelated`, then `walks.pairs.both(2)` and `walks.no`."
+    )
+    with tarfile.open(
+        fileobj=io.BytesIO(lzma.decompress(packed.carried(copy.root, pages.load(copy.root, "probe"))))
+    ) as a:
+        assert "src/walks/unrelated.py" in a.getnames()
+
+
 def test_outputs_are_light_and_words_plain(built: ToyBook) -> None:
     notebook = _packed(built, "probe")
     told = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
@@ -122,8 +133,12 @@ def test_what_cannot_be_packed_is_a_problem_of_the_site(copy: ToyBook, tmp_path:
     ("text", "expected"),
     [
         ("{numref}`probe-line` and {numref}`Fig. %s <probe-line>`", "Figure 1.1 and Fig. 1.1"),
-        ("{eq}`eq:probe-square`, {ref}`probe-part`, {doc}`../other`", "(1.1), *A part*, *Another page*"),
-        ("{doc}`the other </notebooks/other>` {term}`TAP`", "the other TAP"),
+        (
+            "{eq}`eq:probe-square`, {ref}`probe-part`, {doc}`../other`",
+            f"(1.1), [A part]({SITE}notebooks/probe.html#part), [Another page]({SITE}notebooks/other.html)",
+        ),
+        ("{doc}`the other </notebooks/other>` {term}`TAP`", f"[the other]({SITE}notebooks/other.html) TAP"),
+        ('<a id="x" href="../probe.html#y">it</a>', f'<a id="x" href="{SITE}notebooks/probe.html#y">it</a>'),
         ("{cite:p}`author2000source`", "(Author 2000)"),
         ("Held {measured}`probe.top:.1f`{checked}`probe.top`.", "Held 1.0."),
         ("{py:func}`~walks.pairs.both`", "`walks.pairs.both`"),
@@ -134,7 +149,10 @@ def test_what_cannot_be_packed_is_a_problem_of_the_site(copy: ToyBook, tmp_path:
         ),
         (":::{note}\nMind.\n:::", "> **Note**\n>\n> Mind."),
         ("```{math}\n:label: eq:probe-square\ny\n```", "$$\ny \\tag{1.1}\n$$"),
-        ("```{live} probe\n:a: 1\nTwo.\n```", "*On the site of the book a live model is here.* Two."),
+        (
+            "```{live} probe\n:a: 1\nTwo.\n```",
+            f"[On the site of the book a live model is here.]({SITE}notebooks/audits/probe.html#probe-live) Two.",
+        ),
         ("```{source-items} author2000source\n```", ""),
     ],
 )

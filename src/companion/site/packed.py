@@ -1,7 +1,7 @@
 """Packs a page: one notebook that runs alone, since it carries the modules that it imports and their data.
 
-In it references, formulas and numbers are plain Markdown, and the outputs are those of the build. Links to other pages
-become the titles of these pages. Sphinx alone knows the numbers of figures and equations; ``note`` keeps them.
+In it references, formulas and numbers are plain Markdown, and the outputs are those of the build. Links lead to the
+public site. Sphinx alone knows the numbers of figures and equations; ``note`` keeps them.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _WITHOUT = {"audit-report", "published-figure", "source-items"}
 _BOXES = {"admonition", "caution", "hint", "important", "note", "seealso", "tip", "warning"}
 _ROLE = re.compile(r"\{([\w:-]+)\}`([^`]+)`")
 _CHECKED = re.compile(r"\s*\{checked\}`[^`]*`")
+_RELATIVE = re.compile(r'(?<=href=")(?!\w+:)([^"#]*)')
 _NAMED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _EQUATION = re.compile(r"\n?\$\$ *\(([^()\s]+)\) *$", re.MULTILINE)
 _LABEL = re.compile(r"^\([\w:.-]+\)=\n", re.MULTILINE)
@@ -149,7 +150,13 @@ class Words:
         """The text as Markdown that every Jupyter shows."""
         text = _EQUATION.sub(lambda found: f" \\tag{{{self._number(found[1])}}}\n$$", _LABEL.sub("", text))
         text = _CHECKED.sub("", _DIRECTIVE.sub(self._directive, text))
+        text = _RELATIVE.sub(lambda found: self._address(found[1] or posixpath.basename(self.page) + ".html"), text)
         return _ROLE.sub(self._role, text).strip()
+
+    def _address(self, link: str) -> str:
+        """Public address of a link, which leads from the folder of its page or from the root."""
+        place = posixpath.normpath(posixpath.join(f"/notebooks/{self.page}/..", link)).strip("/")
+        return project.identity(self.root).site + place
 
     def _number(self, label: str) -> str:
         return str(self.known["eq"].get(label, label))
@@ -161,7 +168,8 @@ class Words:
         if name == "table":
             return f"**Table.** {self.plain(argument)}\n\n{self.plain(content)}"
         if name == "live":
-            return f"*On the site of the book a live model is here.* {content}"
+            live = self._address(f"{posixpath.basename(self.page)}.html#{argument}-live")
+            return f"[On the site of the book a live model is here.]({live}) {content}"
         if name == "dropdown":
             return f"<details><summary>{argument}</summary>\n\n{self.plain(content)}\n</details>"
         if name == "math":
@@ -187,11 +195,14 @@ class Words:
             number = known["numref"].get(target, target)
             return words.replace("%s", number.split()[-1]).replace("{number}", number.split()[-1]) or number
         if role == "doc":
-            # A link leads from the folder of its page, or from the root.
-            place = posixpath.normpath(posixpath.join(f"/notebooks/{self.page}/..", target)).strip("/")
-            return words or f"*{known['doc'].get(place, place)}*"
+            address = self._address(f"{target}.html")
+            title = known["doc"].get(
+                address.removeprefix(project.identity(self.root).site).removesuffix(".html"), target
+            )
+            return f"[{words or title}]({address})"
         if role == "ref":
-            return words or f"*{known['ref'].get(target, target)}*"
+            title, place = known["ref"].get(target, (target, ""))
+            return f"[{words or title}]({self._address('/' + place)})"
         if role in ("term", "abbr", "sub", "sup"):
             return words or target
         if role in ("siteurl", "code") or role.startswith("py:"):
@@ -237,8 +248,12 @@ def requirements(root: Path, results: Path) -> list[str]:
 
 
 def carried(root: Path, chapter: pages.Chapter) -> bytes:
-    """The modules and the data that the page needs, in an archive laid out as the book; the same bytes every time."""
-    contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in key.files(root, chapter)}
+    """The modules that the page imports or names in its prose, and data, laid out as the book; the same bytes always."""
+    library, code = project.identity(root).library, "`[^`]*`"
+    words = " ".join(re.findall(code, "\n".join(c.source for c in chapter.notebook.cells if c.cell_type == "markdown")))
+    named = re.findall(rf"from {library}[\w.]* import \w+", words)
+    named += [f"import {name}" for name in re.findall(rf"\b{library}(?:\.\w+)+", words)]
+    contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in key.files(root, chapter, named)}
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in sorted(contents.items()):
@@ -265,7 +280,10 @@ def note(app: Sphinx, exception: Exception | None) -> None:
     }
     noted = {
         "doc": {page: title.astext() for page, title in env.titles.items()},
-        "ref": {label: str(place[2]) for label, place in standard.labels.items()},  # type: ignore[attr-defined]
+        "ref": {
+            label: (str(title), f"{page}.html#{anchor}")
+            for label, (page, anchor, title) in standard.labels.items()  # type: ignore[attr-defined]
+        },
         "numref": {label: app.config.numfig_format["figure"] % number for label, number in figures.items()},
         "eq": {
             label: numbers(page, "displaymath", nodes.make_id(f"equation-{label}")) or str(alone)
