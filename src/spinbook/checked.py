@@ -21,7 +21,7 @@ from jaxtyping import PRNGKeyArray
 from spinbook import validate
 from spinbook.annotations import ArrayLike
 
-__all__ = ["Count", "Key", "NonNegative", "Positive", "PositiveCount", "above_zero", "checked", "not_negative"]
+__all__ = ["Key", "NonNegative", "Positive", "PositiveCount", "above_zero", "checked", "not_negative"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -40,8 +40,7 @@ def not_negative(array: Any, name: str) -> None:
 # A number greater than zero, or not below it, as a scalar array.
 Positive = Annotated[ArrayLike, "", above_zero]
 NonNegative = Annotated[ArrayLike, "", not_negative]
-# An integer >= 0 or >= 1, which sizes a loop or an array.
-Count = Annotated[int, validate.count]
+# An integer >= 1, which sizes a loop or an array.
 PositiveCount = Annotated[int, functools.partial(validate.count, minimum=1)]
 Key = PRNGKeyArray
 

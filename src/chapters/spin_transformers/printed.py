@@ -116,7 +116,7 @@ def solved_to(tol: float, stack: SpinTransformer, inputs: Float[ArrayLike, "N D"
     for k in range(stack.depth):
         module = eqx.combine(jax.tree.map(lambda leaf, k=k: leaf[k], arrays), rest)
         couplings, beta = np.asarray(module.couplings(rows)), float(module.beta)
-        fields = np.asarray(module.input_fields(rows)).reshape(len(rows), len(couplings), -1)
+        fields = np.asarray(module.fields(rows)).reshape(len(rows), len(couplings), -1)
         heads = []
         for J, x in zip(couplings, fields.swapaxes(0, 1), strict=True):
             start = np.full_like(x, x.shape[1] ** -0.5)
