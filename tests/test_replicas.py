@@ -8,7 +8,7 @@ from scipy import stats
 from spinbook import replicas
 
 
-@pytest.mark.parametrize("count", [1, 5, 7, 16, 17, 33, 40, 47])
+@pytest.mark.parametrize("count", [1, 16, 47])
 def test_group_means_weighted_by_their_sizes_are_the_mean(count):
     rows = jnp.asarray(np.random.default_rng(0).normal(size=(count, 3, 2)))
     groups, size = replicas.grouped(rows).shape[:2]
