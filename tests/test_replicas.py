@@ -17,6 +17,7 @@ def test_group_means_weighted_by_their_sizes_are_the_mean(count):
     np.testing.assert_allclose(np.tensordot(sizes / count, replicas.group_means(rows), 1), rows.mean(0), atol=1e-15)
 
 
+@pytest.mark.documented_nan
 def test_the_standard_error_is_that_of_a_mean():
     rows = np.random.default_rng(1).normal(size=(50, 4))
     np.testing.assert_allclose(
