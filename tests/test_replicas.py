@@ -8,7 +8,7 @@ from scipy import stats
 from spinbook import replicas
 
 
-@pytest.mark.parametrize("count", [1, 5, 7, 16, 17, 33, 40, 47])
+@pytest.mark.parametrize("count", [1, 16, 47])
 def test_group_means_weighted_by_their_sizes_are_the_mean(count):
     rows = jnp.asarray(np.random.default_rng(0).normal(size=(count, 3, 2)))
     groups, size = replicas.grouped(rows).shape[:2]
@@ -17,6 +17,7 @@ def test_group_means_weighted_by_their_sizes_are_the_mean(count):
     np.testing.assert_allclose(np.tensordot(sizes / count, replicas.group_means(rows), 1), rows.mean(0), atol=1e-15)
 
 
+@pytest.mark.documented_nan
 def test_the_standard_error_is_that_of_a_mean():
     rows = np.random.default_rng(1).normal(size=(50, 4))
     np.testing.assert_allclose(

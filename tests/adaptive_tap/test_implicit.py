@@ -157,8 +157,9 @@ def test_rounding_is_no_excuse_for_a_map_without_a_fixed_point(f, start):
     assert bool(found.residual.isfinite())
 
 
-@pytest.mark.parametrize("large", [1e2, 1e8])
-def test_each_entry_is_solved_to_its_own_rounding(large):
+def test_each_entry_is_solved_to_its_own_rounding():
+    large = 1e8
+
     def f(y):
         return torch.stack([0.5 * y[:, 0] + large, y[:, 1].cos(), 0.5 * y[:, 2] + 1e-6], dim=1)
 

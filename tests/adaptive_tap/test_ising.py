@@ -80,17 +80,6 @@ def test_every_coupling_strength_ends_in_a_solution(name, make_ising):
         check_solutions(SOLVERS[name](*make_ising(10, strength, seed=10, batch=(20,))))
 
 
-@pytest.mark.slow
-@each
-def test_ten_thousand_systems_end_in_a_solution(name, make_ising):
-    """Five strengths, fields weak, moderate and strong, 4 and 8 spins: 3,360 systems for each of three theories."""
-    for N in (4, 8):
-        for strength in STRENGTHS:
-            J, h = make_ising(N, strength, seed=[17, N, int(strength)], batch=(336,), field=1.0)
-            scales = np.repeat([0.01, 0.5, 3.0], 112)
-            check_solutions(SOLVERS[name](J, scales[:, None] * h, max_steps=2000))
-
-
 def test_the_floor_of_the_residual_is_what_rounding_leaves(make_ising):
     """Asked for the impossible, the solver stops at rounding, says so, and is no farther from the exact solution."""
     J, h = make_ising(10, 10.0, seed=15, batch=(20,))

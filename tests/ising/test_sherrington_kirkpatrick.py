@@ -44,7 +44,7 @@ def test_sampling_a_large_system_gives_magnetization_overlap_and_entropy_product
     for key in jax.random.split(jax.random.key(1), 5):
         J_key, h_key, run = jax.random.split(key, 3)
         J = sk.sample_couplings(J_key, n, mean=1.0, std=0.3, dtype=jnp.float32)
-        h = sk.sample_fields(h_key, n, width=0.5, dtype=jnp.float32)
+        h = jax.random.uniform(h_key, (n,), jnp.float32, -0.5, 0.5)
         result = stochastic.simulate(
             run,
             jnp.ones((replicas, n), jnp.float32),
@@ -64,11 +64,7 @@ def test_sampling_a_large_system_gives_magnetization_overlap_and_entropy_product
     assert np.all(np.abs(found.mean(axis=0) - infinite) < 4 * error + 5 / n)
 
 
-def test_sampled_couplings_and_fields_have_the_stated_mean_and_variance():
-    h = np.asarray(sk.sample_fields(jax.random.key(3), 160_000, width=0.5))
-    assert np.abs(h).max() < 0.5
-    # The variance of the square of a uniform number is 4/5 of its squared mean.
-    assert abs(h.var() / (0.25 / 3) - 1) < 5 * np.sqrt(0.8 / 160_000)
+def test_sampled_couplings_have_the_stated_mean_and_variance():
     n = 400
     J = np.asarray(sk.sample_couplings(jax.random.key(2), n, mean=1.0, std=0.3))
     assert abs(J.mean() * n - 1.0) < 5 * 0.3 / np.sqrt(n)

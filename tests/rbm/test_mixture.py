@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from spinbook.rbm import (
+    mixture,
     mixture_log_density,
-    mixture_log_partition,
     mixture_weights,
     modern_hopfield_energy,
     posterior_mean,
@@ -43,7 +43,7 @@ def test_partition_function_is_the_integral_of_the_boltzmann_factor(beta):
     energies = np.sum(v * v, 1) / 2 - logsumexp(beta * v @ X.T, axis=1) / beta
     np.testing.assert_allclose(modern_hopfield_energy(v[::999], X, beta=beta), energies[::999], atol=ROUNDING)
     log_z = logsumexp(-beta * energies) + np.log(area)
-    assert float(mixture_log_partition(X, beta=beta)) == pytest.approx(log_z, abs=ROUNDING)
+    assert float(mixture.mixture_log_partition(X, beta=beta)) == pytest.approx(log_z, abs=ROUNDING)
 
 
 @every_beta

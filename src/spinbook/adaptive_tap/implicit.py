@@ -157,14 +157,9 @@ def _anderson(
 
 def _dense_adjoint(vjp: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
     """g with g = J^T g + gradient, from the Jacobian J of each example, one row at a time."""
-    size = gradient.shape[-1]
-    rows = []
-    for i in range(size):
-        unit = torch.zeros_like(gradient)
-        unit[:, i] = 1
-        rows.append(vjp(unit))
-    jacobian = torch.stack(rows, dim=1)
-    return torch.linalg.solve(torch.eye(size).to(gradient) - jacobian.mT, gradient)
+    units = torch.eye(gradient.shape[-1]).to(gradient)
+    jacobian = torch.stack([vjp(unit.expand_as(gradient)) for unit in units], dim=1)
+    return torch.linalg.solve(units - jacobian.mT, gradient)
 
 
 class _Refused(torch.autograd.Function):

@@ -159,7 +159,9 @@ def stationary_distribution(
         # Otherwise rounding lets the sums drift.
         return p / jnp.sum(p, axis=-1, keepdims=True), state[1] + 1
 
-    p, _ = jax.lax.while_loop(lambda state: apart(state[0]) & (state[1] < max_steps), advance, (start, 0))
+    p, _ = jax.lax.while_loop(
+        lambda state: apart(state[0]) & (state[1] < max_steps), advance, (start, jnp.zeros((), jnp.int32))
+    )
     return jnp.where(apart(p), jnp.nan, p[0])
 
 

@@ -29,7 +29,6 @@ __all__ = [
     "naive_order_parameters",
     "order_parameters",
     "sample_couplings",
-    "sample_fields",
 ]
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -55,20 +54,6 @@ def sample_couplings(
     dtype = std.dtype if dtype is None else jnp.dtype(dtype)
     mu, sigma, n = mean.astype(dtype), std.astype(dtype), num_spins
     return mu / n + sigma * n**-0.5 * jax.random.normal(key, (n, n), dtype)
-
-
-@checked()
-def sample_fields(key: Key, num_spins: PositiveCount, *, width: NonNegative, dtype: Any = None) -> Float[Array, " N"]:
-    """h_i independent and uniform between -width and width.
-
-    ``dtype`` as for ``sample_couplings``. Raises ``ValueError`` for width < 0.
-
-    >>> import jax
-    >>> sample_fields(jax.random.key(0), 5, width=0.5).shape
-    (5,)
-    """
-    x = width if dtype is None else width.astype(dtype)
-    return jax.random.uniform(key, (num_spins,), x.dtype, -x, x)
 
 
 class OrderParameters(NamedTuple):

@@ -8,11 +8,10 @@ mixture                         the modern Hopfield energy as a mixture of norma
 
 from __future__ import annotations
 
-from spinbook.rbm import cumulant_generating_functions, energies, exact, mixture
+from spinbook.rbm import cumulant_generating_functions, exact, mixture
 from spinbook.rbm.energies import effective_energy
 from spinbook.rbm.mixture import (
     mixture_log_density,
-    mixture_log_partition,
     mixture_weights,
     modern_hopfield_energy,
     posterior_mean,
@@ -23,11 +22,9 @@ from spinbook.rbm.mixture import (
 __all__ = [
     "cumulant_generating_functions",
     "effective_energy",
-    "energies",
     "exact",
     "mixture",
     "mixture_log_density",
-    "mixture_log_partition",
     "mixture_weights",
     "modern_hopfield_energy",
     "posterior_mean",

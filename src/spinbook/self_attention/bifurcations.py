@@ -26,9 +26,8 @@ from spinbook.self_attention.lanes import FIELDS, LANES, Lanes, Numerics, Observ
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.window import Window, start_window
 
-__all__ = ["CONTINUATION", "DIAGRAM", "EXPONENTS_ONLY", "bifurcation"]
+__all__ = ["DIAGRAM", "EXPONENTS_ONLY", "bifurcation"]
 
-CONTINUATION = "continuation"
 DIAGRAM = Observation(num_bins=2000, num_tail=1024)
 """What the paper's diagrams show, in 2,000 bins."""
 EXPONENTS_ONLY = DIAGRAM._replace(num_bins=2)
@@ -103,7 +102,7 @@ def bifurcation(
     num_blocks: int = 20,
     observation: Observation = DIAGRAM,
     gammas: Float[ArrayLike, " G"] | None = None,
-    start: Any = CONTINUATION,
+    start: Any = "continuation",
     starts: Any = None,
     folder: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -189,7 +188,7 @@ def bifurcation(
                     gathered[key] = np.empty((n, *values.shape[1:]), values.dtype)
                 gathered[key][which[parts[k]]] = values
 
-    if starts is None and isinstance(start, str) and start == CONTINUATION:
+    if starts is None and isinstance(start, str) and start == "continuation":
         highest = np.arange(len(grid)) * per_network + int(np.argmax(beta))
         compute("highest beta", highest, np.stack([start_window(x, None).attention for x in grid]), 1, 0)
         others = np.setdiff1d(np.arange(n), highest)
