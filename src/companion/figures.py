@@ -48,6 +48,7 @@ _SCOUR = SimpleNamespace(
     strip_ids=True,
     strip_comments=True,
     shorten_ids=True,
+    simple_colors=False,
     remove_metadata=True,
     indent_type="none",
     newlines=False,
@@ -147,7 +148,7 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
     if heavy:
         _save_picture(_dark_picture(picture), folder / f"{id}-dark.png", 256)
     else:
-        (folder / f"{id}-dark.svg").write_text(_light(_dark_drawing(drawn.getvalue())), encoding="utf-8")
+        (folder / f"{id}-dark.svg").write_text(_dark_drawing(drawing), encoding="utf-8")
 
 
 def _light(svg: str) -> str:
