@@ -133,7 +133,8 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
     with mpl.rc_context({"svg.hashsalt": id, "svg.fonttype": "path"}):
         # The layout is the same in all files: it is computed once. Without an engine no save draws twice; the
         # setting must stay off meanwhile, or the first save puts an engine back.
-        figure.draw_without_rendering()
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
         with mpl.rc_context({"figure.constrained_layout.use": False}):
             figure.set_layout_engine(None)
             drawn = io.StringIO()
