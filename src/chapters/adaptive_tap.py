@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 
@@ -168,12 +169,16 @@ def watched(seed: int, updates: int) -> digit_network.Training:
     return _on_digits(digit_network.DigitNetwork(), seed, updates, frames=(0, updates // 5))
 
 
+_images = functools.cache(digit_network.load)
+
+
 def _on_digits(
     network: digit_network.DigitNetwork, seed: int, updates: int, frames: Sequence[int] = ()
 ) -> digit_network.Training:
     order = torch.Generator().manual_seed(seed)
-    images = digit_network.load()
-    return digit_network.train(network, images, num_updates=updates, learning_rate=2e-3, frames=frames, generator=order)
+    return digit_network.train(
+        network, _images(), num_updates=updates, learning_rate=2e-3, frames=frames, generator=order
+    )
 
 
 def sphere_errors(num_fields: int, fit_steps: int, chains: int, *, seed: int = 0) -> dict[str, np.ndarray]:

@@ -48,6 +48,7 @@ _SCOUR = SimpleNamespace(
     strip_ids=True,
     strip_comments=True,
     shorten_ids=True,
+    simple_colors=False,
     remove_metadata=True,
     indent_type="none",
     newlines=False,
@@ -132,7 +133,8 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
     with mpl.rc_context({"svg.hashsalt": id, "svg.fonttype": "path"}):
         # The layout is the same in all files: it is computed once. Without an engine no save draws twice; the
         # setting must stay off meanwhile, or the first save puts an engine back.
-        figure.draw_without_rendering()
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
         with mpl.rc_context({"figure.constrained_layout.use": False}):
             figure.set_layout_engine(None)
             drawn = io.StringIO()
@@ -147,7 +149,7 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
     if heavy:
         _save_picture(_dark_picture(picture), folder / f"{id}-dark.png", 256)
     else:
-        (folder / f"{id}-dark.svg").write_text(_light(_dark_drawing(drawn.getvalue())), encoding="utf-8")
+        (folder / f"{id}-dark.svg").write_text(_dark_drawing(drawing), encoding="utf-8")
 
 
 def _light(svg: str) -> str:

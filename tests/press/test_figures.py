@@ -105,7 +105,7 @@ def test_the_dark_drawing_has_the_dark_colour_of_every_light_one(out):
     draw()
     figures.take("probe-line")
     light, dark = (colours(folder(out) / f"probe-line{variant}.svg") for variant in ("", "-dark"))
-    assert {"#0069a8", "#1b1f24", "#5f6773", "#fff"} <= light
+    assert {"#0069a8", "#1b1f24", "#5f6773", "#ffffff"} <= light
     assert {"#5ab8f0", "#e6e9ee", "#a3acb9", "#14181e"} <= dark
     assert not light & dark
     assert (folder(out) / "probe-line-dark.svg").read_text().count("<svg ") == 1
