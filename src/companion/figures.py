@@ -184,8 +184,9 @@ def _dark_picture(picture: Image.Image) -> Image.Image:
 
 
 def _picture(figure: Figure, dots_per_inch: int) -> Image.Image:
-    drawn, options = io.BytesIO(), {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 0}}
-    figure.savefig(drawn, format="png", facecolor="white", dpi=dots_per_inch, **options)
+    # Only read back: not worth compressing.
+    drawn, quick = io.BytesIO(), {"compress_level": 0}
+    figure.savefig(drawn, format="png", facecolor="white", dpi=dots_per_inch, pil_kwargs=quick)
     with Image.open(drawn) as picture:
         return picture.convert("RGB")
 
