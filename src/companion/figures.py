@@ -57,6 +57,7 @@ _SCOUR = SimpleNamespace(
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.,=+-]*(?: [A-Za-z0-9_.,=+-]+)*")
 """Names of columns and arrays: plain words, with single spaces."""
 _PLACES = re.compile(r'(?<= )(?:d|x|y|width|height)="[^"]*"')
+_COLOUR = re.compile(r'(?<!href=")(?<=[":])#([0-9a-f]{6}|[0-9a-f]{3})(?=[";])')
 _LONG = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _SPOKEN = (
     (r"\\langle\s*(.+?)\s*\\rangle", r"mean of \1"),
@@ -164,9 +165,9 @@ def _to_hundredths(number: re.Match[str]) -> str:
 
 
 def _dark_drawing(svg: str) -> str:
-    """A drawing in dark colours; text that matplotlib leaves black by naming no colour gets one."""
+    """A light drawing in dark colours; what is black there without naming a colour gets one."""
     svg = svg.replace("<svg ", f'<svg fill="{_dark("#000000")}" ', 1)
-    return re.sub(r"#[0-9a-f]{6}\b", lambda colour: _dark(colour[0]), svg)
+    return _COLOUR.sub(lambda colour: _dark("#" + "".join(digit * (6 // len(colour[1])) for digit in colour[1])), svg)
 
 
 def _dark(colour: str) -> str:
@@ -185,8 +186,9 @@ def _dark_picture(picture: Image.Image) -> Image.Image:
 
 
 def _picture(figure: Figure) -> Image.Image:
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", facecolor="white", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+    # Only read back: not worth compressing.
+    drawn, quick = io.BytesIO(), {"compress_level": 0}
+    figure.savefig(drawn, format="png", facecolor="white", dpi=_DOTS_PER_INCH, pil_kwargs=quick)
     with Image.open(drawn) as picture:
         return picture.convert("RGB")
 
@@ -194,10 +196,11 @@ def _picture(figure: Figure) -> Image.Image:
 def _save_picture(picture: Image.Image, path: Path, colours: int) -> None:
     """With a palette chosen for the picture: a third of the size, and no difference to the eye.
 
-    Chosen so that colours of few pixels, such as a mark in a legend, are kept, and then moved to where the pixels are.
+    Chosen so that colours of few pixels, such as a mark in a legend, are kept, and then moved to where the pixels are,
+    until fewer than a thousand of these change their colour.
     """
-    small = picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
-    small.save(path, optimize=True, dpi=(_DOTS_PER_INCH, _DOTS_PER_INCH))
+    small = picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, kmeans=1000, dither=Image.Dither.NONE)
+    small.save(path, dpi=(_DOTS_PER_INCH, _DOTS_PER_INCH))
 
 
 def shown(figure: Figure) -> dict[str, np.ndarray]:

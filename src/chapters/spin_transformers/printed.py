@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from spinbook import sphere
 from spinbook.spin_transformer import SpinTransformer
-from spinbook.vector import fluctuations
-from spinbook.vector.mean_field import flat_tap_step
 
 # Bal (2023), section "A simple JAX implementation": the first and last three rows and columns of what its cells print.
 _SPIN_TRANSFORMER = {
@@ -78,9 +75,21 @@ def rounding(text: np.ndarray) -> np.ndarray:
     return np.vectorize(half_unit)(text)
 
 
-@jax.jit
-def _updated(m: jax.Array, J: jax.Array, x: jax.Array, beta: jax.Array) -> jax.Array:
-    return flat_tap_step(m, J, x, beta=beta, covariances=fluctuations.of_receivers)
+def _updated(m: np.ndarray, J: np.ndarray, x: np.ndarray, beta: float) -> np.ndarray:
+    """One update of TAP with the source's index: the formulas of its section 3.4 in turn, for one head."""
+
+    def total(a: np.ndarray) -> np.ndarray:
+        return np.sum(a, axis=1, keepdims=True)
+
+    R2, squares, own = m.shape[1] / 2 - 1, J * J, total(m * m)
+    g, drive = (R2 + own) / (R2 - own), x + J @ m
+    v = drive - 2 * R2 / beta * m / (R2 - own)
+    trace = total(v * v) + squares @ (R2 - own)
+    turned = v * total(v * m) + total(squares) / (1 + g) * m - (squares * (m @ m.T)) @ m / (R2 * g)
+    bend = (1 + 3 * g) / g**3 * total(m * turned) * m / R2 - (trace * m + 2 * turned) / (g**2 + g)
+    bend += total(m * bend) / (R2 * g / (1 + g) - own) * m
+    theta = drive + beta / R2 * (1 + g) / 2 * bend
+    return beta * theta / (1 + np.sqrt(1 + beta**2 * total(theta * theta) / R2))
 
 
 def _anderson(m: np.ndarray, J: np.ndarray, x: np.ndarray, beta: float, tol: float) -> np.ndarray:
@@ -97,7 +106,7 @@ def _anderson(m: np.ndarray, J: np.ndarray, x: np.ndarray, beta: float, tol: flo
             overlaps = np.einsum("kid,lid->kl", d, d, optimize=True) + np.eye(5, dtype=m.dtype) * m.dtype.type(1e-5)
             weights = np.linalg.solve(overlaps, np.ones(5, m.dtype))
             m = np.tensordot(weights / weights.sum(), np.stack(states) + d, 1)
-        after = np.asarray(_updated(m, J, x, jnp.asarray(beta, m.dtype)))
+        after = _updated(m, J, x, beta)
         states, changes = [*states, m][-5:], [*changes, after - m][-5:]
         if np.linalg.norm(changes[-1]) < tol:
             break

@@ -248,7 +248,7 @@ def requirements(root: Path, results: Path) -> list[str]:
 
 
 def carried(root: Path, chapter: pages.Chapter) -> bytes:
-    """The modules that the page imports or names in its prose, and data, laid out as the book; the same bytes always."""
+    """The modules that the page imports or its prose names, and data, laid out as the book; always the same bytes."""
     library, code = project.identity(root).library, "`[^`]*`"
     words = " ".join(re.findall(code, "\n".join(c.source for c in chapter.notebook.cells if c.cell_type == "markdown")))
     named = re.findall(rf"from {library}[\w.]* import \w+", words)
