@@ -26,14 +26,15 @@ from experiments.comparison.training import Recipe
 from spinbook import fixed_point, sweep
 from spinbook.precision import enable_x64
 
-# Passes of each row and whether the input is added before each; 0 passes go to rest, and None is two untied blocks.
-ROWS: dict[str, tuple[int, bool] | None] = {
-    "vanilla": None,
+# Untied blocks, or passes of one block and whether the input is added before each; 0 passes go to rest.
+ROWS: dict[str, int | tuple[int, bool]] = {
+    "vanilla": 2,
     "one pass": (1, True),
     "two passes": (2, True),
     "six passes": (6, True),
     "equilibrium": (0, True),
     "six passes, input at the start only": (6, False),
+    "four blocks": 4,
 }
 SEEDS, RATE = (1, 2, 3), 0.003
 # Relative change of a pass at rest; relative distance of states that are one; what is kept of the sequences' numbers.
@@ -89,8 +90,8 @@ class Repeated(eqx.Module):
 def row(name: str) -> Module:
     """The row of this name, all with as many weights as two blocks of the vanilla transformer."""
     one, how = modules.stacked("vanilla", 1), ROWS[name]
-    if how is None:
-        return modules.stacked("vanilla", 2)
+    if isinstance(how, int):
+        return modules.stacked("vanilla", how)._replace(depth=2)
     return one._replace(name=name, depth=2, make=lambda *sizes: Repeated(one.make(*sizes), *how))
 
 
@@ -167,7 +168,7 @@ def train(cell: tuple[str, int], sizes: Sizes) -> dict[str, Any]:
             tested, hop = chained(sizes, length, sizes.test, 2)
             read = np.argmax(jax.jit(jax.vmap(course.network))(tested.features)[0], axis=-1) == tested.labels
             found[f"{kind} by distance"] = [read[hop == k].mean() for k in range(length)]
-            if ROWS[name]:
+            if isinstance(ROWS[name], tuple):
                 seen = watched(course.network, tested, sizes.passes)
                 found |= {f"{kind} {key}": value for key, value in seen.items()}
     return found | {"seconds": time.process_time() - begin}
@@ -176,7 +177,8 @@ def train(cell: tuple[str, int], sizes: Sizes) -> dict[str, Any]:
 def main() -> None:
     """Train every row from every seed; a training is kept in the folder as soon as it is done."""
     options = records.arguments(__doc__)
-    sizes, cells = Sizes(), [(name, seed) for seed in SEEDS for name in ROWS]
+    sizes, *first, last = Sizes(), *ROWS
+    cells = [(name, seed) for names in (first, [last]) for seed in SEEDS for name in names]
     if options.brief:
         sizes, cells = BRIEF, [("vanilla", 1), ("equilibrium", 1)]
     plan, begin = Path(__file__).with_name("plan.md").read_bytes(), time.perf_counter()
