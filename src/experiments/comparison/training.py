@@ -90,7 +90,8 @@ class Course(NamedTuple):
     """A run with its course. ``test`` and ``validation``: scores at the end; ``outcome`` as of ``train``.
 
     ``losses``: the training loss, the mean of each 25 updates. ``looks`` (3, looks): numbers of updates, and accuracy
-    and loss of up to 500 examples for validation after them.
+    and loss of up to 500 examples for validation after them. ``network``: what was trained, from the features of an
+    example to its logits and the ``Settled`` of the module; of many examples in PyTorch.
     """
 
     test: Score
@@ -98,6 +99,7 @@ class Course(NamedTuple):
     outcome: Outcome
     losses: Float[np.ndarray, " chunks"]
     looks: Float[np.ndarray, "3 looks"]
+    network: Any
 
 
 _NO_SCORE = Score(math.nan, math.nan, math.nan)
@@ -459,7 +461,8 @@ def follow(
         failure=_failure(recipe, _mean(skipped), test.unsolved, error),
     )
     chunks = loss[: len(loss) // size * size].reshape(-1, size).mean(axis=1)
-    return Course(test, validation, outcome, chunks, np.array(looks, float).reshape(-1, 3).T)
+    network = state[0] if module.framework == "torch" else eqx.combine(state[0], program.rest)
+    return Course(test, validation, outcome, chunks, np.array(looks, float).reshape(-1, 3).T, network)
 
 
 def train(module: Module, task: Task, **options: Any) -> Outcome:

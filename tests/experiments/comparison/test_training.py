@@ -165,6 +165,18 @@ def test_a_course_of_a_stack_has_curves(single):
     assert course.looks[0].tolist() == [25, 50]
     # The last look is at the first of the examples for validation, here all of them.
     assert course.looks[1:, -1] == pytest.approx([course.validation.accuracy, course.validation.loss], rel=1e-5)
+    with torch.no_grad():
+        logits, found = course.network(torch.from_numpy(TEXT.test.features))
+    assert training.scored(logits.numpy(), found.converged.numpy(), TEXT.test.labels) == course.test
+
+
+def test_a_course_hands_over_the_network_that_was_scored(single):
+    with jax.numpy_dtype_promotion("standard"):
+        course = training.follow(MODULES[0], TASK, learning_rate=2e-3, seed=1, recipe=TINY, repeats=0)
+        logits, found = jax.vmap(course.network)(TASK.test.features)
+    assert training.scored(np.asarray(logits), np.asarray(found.converged), TASK.test.labels) == pytest.approx(
+        course.test, rel=1e-5
+    )
 
 
 def test_layers_of_a_stack_differ_and_follow_each_other():
