@@ -211,3 +211,9 @@ def test_a_run_of_the_record_made_again_is_within_its_spread():
     accuracies = np.array([run["accuracy"] for run in row["runs"]])
     # Rounding differs between machines and grows: another machine is like another seed.
     assert abs(again.accuracy - accuracies.mean()) < 4 * accuracies.std(ddof=1) * math.sqrt(1 + 1 / accuracies.size)
+
+
+def test_every_example_is_drawn_once_a_round_and_in_another_order_for_another_seed():
+    plan, other = (training.batches(10, Recipe(num_updates=5, batch=4), seed=seed).ravel() for seed in (0, 1))
+    assert sorted(plan[:10]) == sorted(plan[10:]) == list(range(10))
+    assert (plan != other).any()
