@@ -1,5 +1,9 @@
-"""The network that is repeated, against independent routes."""
+"""The network that is repeated, against independent routes; what needs its weights is skipped without them."""
 
+import os
+from pathlib import Path
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -8,6 +12,11 @@ import pytest
 from experiments import encoder, looped
 from experiments.looped import mapping, network
 from spinbook import lens
+
+FOLDER = Path(os.environ.get("SPINBOOK_DATA", "."))
+WHEEL = "rxnmapper-0.4.3-py3-none-any.whl"
+HAS_WEIGHTS = any((folder / WHEEL).is_file() for folder in (FOLDER, FOLDER / "rxnmapper"))
+needs_weights = pytest.mark.skipif(not HAS_WEIGHTS, reason="the wheel of rxnmapper is not in $SPINBOOK_DATA")
 
 
 def small_layer(dim=16, wide=24):
@@ -94,6 +103,49 @@ def test_equivalent_atoms_count_as_right():
     assert mapping.share_right(mirrored, truth, mapping.graph(smiles)) == 1
     shifted = [0, 2, 4, 5, 6, 7, 8, 3]
     assert mapping.share_right(shifted, truth, mapping.graph(smiles)) < 0.8
+
+
+def test_load_says_how_to_get_the_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match="pip download rxnmapper"):
+        network.load(tmp_path)
+
+
+@pytest.mark.slow
+@needs_weights
+def test_states_attention_and_logits_are_those_of_transformers():
+    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    import io
+
+    folder = next(folder for folder in (FOLDER, FOLDER / "rxnmapper") if (folder / WHEEL).is_file())
+    config = transformers.AlbertConfig(
+        vocab_size=591,
+        embedding_size=128,
+        hidden_size=256,
+        num_hidden_layers=12,
+        num_attention_heads=8,
+        intermediate_size=512,
+        hidden_act="gelu",
+        layer_norm_eps=1e-12,
+        attn_implementation="eager",
+    )
+    model = transformers.AlbertForMaskedLM(config).double().eval()
+    weights = torch.load(io.BytesIO(network._read(folder, network.FILES[0])), weights_only=True, map_location="cpu")
+    lacking = model.load_state_dict(weights, strict=False)
+    assert not [name for name in lacking.missing_keys if "position_ids" not in name]
+    found = network.load()
+    smiles = [reaction.smiles for reaction in mapping.reactions()[:3]]
+    ids, numbers = network.padded(smiles, found.vocabulary, 48)
+    x = jax.vmap(lambda i, n: network.embed(i, n, found))(jnp.asarray(ids), jnp.asarray(numbers))
+    states, attention = network.trajectory(x, jnp.asarray(numbers), found.layer, 12)
+    logits = network.filled_in(states[-1], found)
+    for k, n in enumerate(numbers):
+        with torch.no_grad():
+            out = model(torch.tensor(ids[k : k + 1, :n]), output_attentions=True, output_hidden_states=True)
+        for layer in range(12):
+            np.testing.assert_allclose(states[layer, k, :n], out.hidden_states[layer + 1][0], atol=1e-9)
+            np.testing.assert_allclose(attention[layer, k, :, :n, :n], out.attentions[layer][0], atol=1e-10)
+        np.testing.assert_allclose(logits[k, :n], out.logits[0], atol=1e-8)
 
 
 def test_orbits_part_where_the_exponent_says_chaos_and_stay_together_where_it_is_negative():

@@ -1,15 +1,20 @@
 """The forward pass of RXNMapper's network: one trained block that is applied twelve times, to batches of reactions.
 
-The weights are not shipped; the code at the tag ``before-2.0`` reads them. The network is an ALBERT: embeddings of 128
-components, widened to 256, then one layer of a BERT again and again. Source of the architecture: Lan et al. (2020), of
+The weights are not shipped. They are in the wheel ``rxnmapper`` 0.4.3, of which two files are read and nothing is run;
+every byte is compared with its SHA-256 first. The network is an ALBERT: embeddings of 128 components, widened to 256,
+then one layer of a BERT again and again. Licence of the weights: MIT. Source of the architecture: Lan et al. (2020), of
 the network: Schwaller et al. (2021).
 """
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import zipfile
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -17,10 +22,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from experiments.datasets.files import Known, check, located
 from experiments.encoder import Layer, feed_forward, normalised
 from spinbook.vector.heads import by_heads, from_heads
 
 HEADS = 8
+FILES = (
+    Known("pytorch_model.bin", 3212952, "8541f3f500dae71abe678d546bd035ca946e2d1c819f6b2cf41a97faedd7e6a2"),
+    Known("vocab.txt", 3525, "399868a653e85549ce150af4a1f6cd2776240c6a3d951ced2120565f00f027fd"),
+)
+_WHEEL = "rxnmapper-0.4.3-py3-none-any.whl"
+_INSIDE = "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/"
+_HOW = (
+    f"The files are in {_WHEEL}: pip download rxnmapper==0.4.3 --no-deps makes it. "
+    "Give the folder of the wheel, or that of the unpacked files."
+)
 _TOKEN = re.compile(r"\[[^\]]+\]|Br|Cl|%\d\d|>>|.")
 
 
@@ -40,6 +56,61 @@ class Looped(NamedTuple):
     head_norm: tuple[Array, Array]
     offsets: Array
     vocabulary: dict[str, int]
+
+
+def _read(folder: Path, known: Known) -> bytes:
+    if (folder / known.name).is_file():
+        data = (folder / known.name).read_bytes()
+    else:
+        with zipfile.ZipFile(folder / _WHEEL) as wheel:
+            data = wheel.read(_INSIDE + known.name)
+    check(data, known, known.name)
+    return data
+
+
+def load(path: str | os.PathLike[str] | None = None) -> Looped:
+    """The trained network in JAX's floating type, from a folder with the wheel or with its files.
+
+    Without ``path`` it is ``$SPINBOOK_DATA``, or ``rxnmapper`` in it. Needs PyTorch, to read a file of tensors. Raises
+    ``FileNotFoundError`` that says how to get it, and ``ValueError`` for other content than that of ``FILES``.
+    """
+    import torch
+
+    root = Path(path if path is not None else os.environ.get("SPINBOOK_DATA") or ".")
+    with_wheel = [place for place in (root, root / "rxnmapper") if (place / _WHEEL).is_file()]
+    folder = with_wheel[0] if with_wheel else located(path, FILES, (".", "rxnmapper"), argument="path", how=_HOW)
+    tensors = torch.load(io.BytesIO(_read(folder, FILES[0])), weights_only=True, map_location="cpu")
+    found = {name: jnp.asarray(a.double().numpy()) for name, a in tensors.items()}
+
+    def linear(name: str) -> tuple[Array, Array]:
+        return found[f"{name}.weight"].T, found[f"{name}.bias"]
+
+    def norm(name: str) -> tuple[Array, Array]:
+        return found[f"{name}.weight"], found[f"{name}.bias"]
+
+    at = "albert.encoder.albert_layer_groups.0.albert_layers.0"
+    layer = Layer(
+        linear(f"{at}.attention.query"),
+        linear(f"{at}.attention.key"),
+        linear(f"{at}.attention.value"),
+        linear(f"{at}.attention.dense"),
+        norm(f"{at}.attention.LayerNorm"),
+        linear(f"{at}.ffn"),
+        linear(f"{at}.ffn_output"),
+        norm(f"{at}.full_layer_layer_norm"),
+    )
+    places = found["albert.embeddings.position_embeddings.weight"]
+    return Looped(
+        found["albert.embeddings.word_embeddings.weight"],
+        places + found["albert.embeddings.token_type_embeddings.weight"][0],
+        norm("albert.embeddings.LayerNorm"),
+        linear("albert.encoder.embedding_hidden_mapping_in"),
+        layer,
+        linear("predictions.dense"),
+        norm("predictions.LayerNorm"),
+        found["predictions.bias"],
+        {word: k for k, word in enumerate(_read(folder, FILES[1]).decode().splitlines())},
+    )
 
 
 def tokens(reaction: str) -> list[str]:
