@@ -1,7 +1,7 @@
-"""Solve y = f(y) with evidence, and differentiate the solution implicitly.
+"""Solve y = f(y) in JAX with evidence, and differentiate the solution implicitly.
 
 The solver is our own because none that we know combines Anderson acceleration with implicit derivatives in JAX: in
-optimistix it is proposed and not merged (pull requests 145 and 217).
+optimistix it is proposed and not merged (pull requests 145 and 217). PyTorch has ``adaptive_tap.implicit``.
 """
 
 from __future__ import annotations

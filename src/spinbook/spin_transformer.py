@@ -74,7 +74,7 @@ def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     """theta_i = x_i + sum_j J_ij phi(theta_j): residual and attention, the first order in the couplings.
 
     Fields (heads, N, d) in, fields out; a theory to pass to a module. Takes its arguments without checks. Source: Bal
-    (2023), label naivemvector, at t = t - 1.
+    (2023), label naivemvector, with equal means at t and t - 1.
 
     >>> one = jnp.ones((1, 2, 4))
     >>> naive(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
@@ -112,7 +112,7 @@ def tap(
     Fields (heads, N, d) in, fields out; a theory to pass to a module. All heads of a site are one vector, so that the
     last term joins them. ``covariances`` says whose fluctuations count: the gradient that the source prints holds the
     wrong index, ``fluctuations.of_receivers``, in its fourth digit; bind it with ``functools.partial``. Takes its
-    arguments without checks. Source: Bal (2023), label ftheta, at t = t - 1, with the index of gamma corrected.
+    arguments without checks. Source: Bal (2023), label ftheta, with equal means at t and t - 1 and the index of gamma corrected.
 
     >>> one = jnp.ones((1, 2, 4))
     >>> tap(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
@@ -313,7 +313,7 @@ class Relax:
     max_steps: int = 100
 
     def __call__(self, update: Callable[[Array], Array], start: Array) -> tuple[Array, FixedPoint]:
-        """The state before the last, which is the same, and the last with its evidence."""
+        """The state at rest twice, as the one before the last update and the last, with the evidence."""
         tol = float(jnp.finfo(start.dtype).eps) ** 0.7 if self.tol is None else self.tol
         found = fixed_point.solve(update, start, tol=tol, max_steps=self.max_steps, history=1)
         return found.value, found
