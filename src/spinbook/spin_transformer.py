@@ -112,7 +112,8 @@ def tap(
     Fields (heads, N, d) in, fields out; a theory to pass to a module. All heads of a site are one vector, so that the
     last term joins them. ``covariances`` says whose fluctuations count: the gradient that the source prints holds the
     wrong index, ``fluctuations.of_receivers``, in its fourth digit; bind it with ``functools.partial``. Takes its
-    arguments without checks. Source: Bal (2023), label ftheta, with equal means at t and t - 1 and the index of gamma corrected.
+    arguments without checks. Source: Bal (2023), label ftheta, with equal means at t and t - 1, the index of gamma
+    corrected.
 
     >>> one = jnp.ones((1, 2, 4))
     >>> tap(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape

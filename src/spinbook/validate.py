@@ -1,9 +1,9 @@
 """Argument checks of shape, sign and finiteness, whose errors name the argument, what was expected and what came.
 
 Every check takes the value and its name, and returns the value as a JAX array unless its docstring says otherwise. It
-raises ``ValueError`` with the text ``NAME: expected ..., got ...``. Values may be numbers, nested lists, and arrays of NumPy, JAX and PyTorch. Shapes are
-always checked, values only when they are known: under ``jit``, ``vmap`` or ``grad`` an argument is a tracer. Whatever
-else is wrong gives NaN, or the error of the framework.
+raises ``ValueError`` with the text ``NAME: expected ..., got ...``. Values may be numbers, nested lists, and arrays of
+NumPy, JAX and PyTorch. Shapes are always checked, values only when they are known: under ``jit``, ``vmap`` or ``grad``
+an argument is a tracer. Whatever else is wrong gives NaN, or the error of the framework.
 """
 
 from __future__ import annotations
