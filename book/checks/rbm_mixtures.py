@@ -90,8 +90,11 @@ def test_a_step_lowers_the_energy_and_is_a_whole_gradient(energy, attention, pla
         assert np.allclose(xi - slope.T, new, atol=1e-8)
 
 
-def test_six_per_cent_lose_against_a_longer_digit(lost, tied, norms, products):
+def test_six_per_cent_lose_against_a_longer_digit(lost, tied, norms, products, pixels):
     assert (lost.sum(), tied.sum()) == (106, 4)
+    bright = (pixels + 1) / 2
+    overlaps = bright @ bright.T
+    assert round(100 * (overlaps.max(axis=1) > np.diag(overlaps) + 1e-9).mean()) == 81
     assert np.all(norms[products.argmax(axis=1)][lost] > norms[lost])
 
 

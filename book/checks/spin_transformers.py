@@ -78,13 +78,14 @@ def test_settle_finds_the_means_of_the_record(settle):
     assert np.abs(settle(J, x, 1.0) - fidelity.spread_means(J, x, beta=1.0)).max() < 1e-9
 
 
-def test_what_is_said_of_the_recorded_rows(rows, medians):
+def test_what_is_said_of_the_recorded_rows(rows, medians, shares):
     right = rows[["naive", "tap", "spread"]].fillna(1) < 0.05
     wide, masked = rows.n_eff > 20, rows.masked == 1
     assert right.spread.all()
     assert right.naive[wide & ~masked].mean() > 0.9
     assert right.naive[wide & masked].mean() < 0.5
-    assert right.naive[~wide].mean() < 0.15
+    assert right.naive[rows.n_eff < 10].mean() < 0.01
+    assert (shares["TAP"] >= shares["naive"]).all()
     cold = rows[(rows.beta == 2) & (rows.n_eff < 2) & rows.tap.notna()]
     assert cold.tap.median() > 1.5 * cold.naive.median()
     assert rows.tap[masked & (rows.beta > 1)].isna().mean() > 0.5

@@ -37,6 +37,10 @@ def closure_has_the_irreversibility(seen):
     return Measurement(shares[0], rival=shares[1])
 
 
+def test_a_third_of_the_atoms_is_wrong_after_a_hundred_passes(block):
+    assert round(1 - block.atoms.loc[100], 2) == 0.34
+
+
 def test_by_hand():
     gain = 1 / (1 + np.sqrt(2))
     assert [round(v, 3) for v in (gain, 0.4 * gain, (0.4 * gain) ** 2, 1 / (1 + np.sqrt(2.16)))] == [
