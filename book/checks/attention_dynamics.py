@@ -67,16 +67,6 @@ def order_of_regimes(close):
     return Measurement(jump, rival=np.abs(first[torus]) / np.abs(first[max(torus - 1, 0)]))
 
 
-def test_cycles_interrupt_chaos_and_it_stays_from_1_274(close):
-    grows = close.exponents.values[:, 0] > 0.02
-    assert not grows[(close.beta.values > 1.268) & (close.beta.values < 1.2735)].any()
-    assert grows[close.beta.values > 1.2745].mean() > 0.8
-
-
-def test_one_pair_in_thirteen_is_chaotic(chaotic):
-    assert 1 / 14 < chaotic[:, 1].mean() < 1 / 12
-
-
 def _slope(sizes, passage, exponent):
     """2 lambda_1 times the slope of the mean time against log N, and its standard error over places."""
     draws = np.random.default_rng(1).integers(passage.shape[1], size=(200, passage.shape[1]))
