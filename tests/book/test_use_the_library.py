@@ -45,7 +45,12 @@ def test_the_page_has_listings_in_python_only():
 
 
 SAID = {
-    "Mend naive attention, in PyTorch": ("the gradient is finite: True", "converged: True", "the twin agrees: True"),
+    "Mend naive attention, in PyTorch": (
+        "the gradient is finite: True",
+        "padding reaches nothing: True",
+        "converged: True",
+        "the twin agrees: True",
+    ),
     "Train in JAX": (
         "converged, layer by layer: [True]",
         "padding changes nothing: True",
