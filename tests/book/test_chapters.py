@@ -1,4 +1,4 @@
-"""Every chapter of the book: its rules, and its quick profile, which runs and measures every claim."""
+"""Every chapter of the book: its rules, and the quick profile of its audit, which runs and measures its claims."""
 
 import os
 from pathlib import Path
@@ -23,18 +23,19 @@ COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_the_quick_profile_runs_and_measures_every_declared_claim(name, tmp_path):
+def test_the_quick_profile_of_an_audit_runs_and_measures_its_claims(name, tmp_path):
+    """The quick profile of a lesson runs as the notebook that the site offers: ``test_packed_lessons``."""
     compiler = {variable: os.environ[variable] for variable in COMPILER if variable in os.environ}
     compiler["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
-    measured = []
-    for page in (page for page in pages.names(ROOT) if pages.chapter_of(page) == name):
-        chapter, folder = pages.load(ROOT, page), tmp_path / pages.slug(page)
-        failure = execute.run(ROOT, chapter, folder, parameters=chapter.quick, extra_environment=compiler)
-        assert failure is None
-        measured += claims.recorded(folder)
+    audit = pages.load(ROOT, f"audits/{name}")
+    failure = execute.run(ROOT, audit, tmp_path, parameters=audit.quick, extra_environment=compiler)
+    assert failure is None
+    measured = dict(claims.recorded(tmp_path))
     declared = {claim.id: claim for claim in claims.declared(ROOT / "book" / "claims" / f"{name}.yml")}
-    assert sorted(id for id, _ in measured) == sorted(id for id, claim in declared.items() if claim.is_measured)
-    for id, measurement in measured:
+    assert sorted(measured) == sorted(
+        cell.metadata["claim"] for cell in audit.notebook.cells if "claim" in cell.metadata
+    )
+    for id, measurement in measured.items():
         other = measurement.rival is not None or measurement.control is not None
         printed = declared[id].verdict == "corrected" and "printed" in (declared[id].expects or {})
         assert other or printed, f"{id}: its rival or control is measured"
