@@ -252,9 +252,9 @@ def correlations(
     """C_ik = beta^2 (1 - m_i^2) (1 - m_k^2) sum_j J_ij J_kj (1 - m'_j^2) for i != k, and C_ii = 1 - m_i^2.
 
     The covariance of s_i and s_k at the time of m = ``magnetizations``, from the neighbours they had in common when
-    these had the magnetizations m' = ``previous``, to second order in the couplings. Correlations among the previous
-    spins would enter at third order. Arguments and errors as for ``naive_step``. Cost: N^3. Source: Bal (2023), label
-    tapc.
+    these had the magnetizations m' = ``previous``, to second order in the couplings. Correlations of earlier steps
+    enter at fourth order, but where many couplings have one sign, as with J_ij = 1/N, they are as large as this one.
+    Arguments and errors as for ``naive_step``. Cost: N^3. Source: Bal (2023), label tapc.
 
     >>> correlations([0.5, 0.0], [0.0, 0.0], [[0.0, 0.2], [0.1, 0.3]], beta=1.0).shape
     (2, 2)
@@ -274,9 +274,10 @@ def delayed_correlations(
     """D_il = beta J_il (1 - m_i^2) (1 - m'_l^2) (1 + 2 beta J_il m_i m'_l).
 
     The covariance of s_i at the time of m = ``magnetizations`` and s_l one step before, at that of m' = ``previous``,
-    to second order in the couplings; without the last factor to first order, where only the direct coupling of l to i
-    counts. Arguments and errors as for ``naive_step``. Source: Bal (2023), label tapd; Roudi & Hertz (2011) for the
-    first order.
+    to second order in the couplings; without the last factor to first order. Only the direct coupling of l to i
+    counts: spins that were correlated with l enter at third order, but where many couplings have one sign, as with
+    J_ij = 1/N, they count as much. Arguments and errors as for ``naive_step``. Source: Bal (2023), label tapd; Roudi &
+    Hertz (2011) for the first order.
 
     >>> delayed_correlations([0.5, 0.0], [0.5, 0.0], [[0.2, 0.2], [0.1, 0.3]], beta=1.0).shape
     (2, 2)
