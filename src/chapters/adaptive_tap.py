@@ -1,4 +1,4 @@
-"""What the audit of adaptive TAP needs beside its own cells: trainings, fits, samples on spheres, random systems."""
+"""Trainings, fits, samples on spheres and random systems for the audit of adaptive TAP."""
 
 from __future__ import annotations
 

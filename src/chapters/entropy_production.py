@@ -1,4 +1,4 @@
-"""The drawing of the module in the post, made again."""
+"""Draws the module of the post again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the audit of approximate free energies needs beside its cells: an unguarded solver, exact magnets, trainings."""
+"""An unguarded solver, exact magnets and trainings for the audit of approximate free energies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From which atom of the reactants an atom of the product comes, by attention: RXNMapper's procedure, and its score.
+"""Finds by attention from which atom of the reactants an atom of the product comes, as RXNMapper does, and scores it.
 
 Molecules are SMILES without stereochemistry, as in ``records/looped/reactions.csv``. Source: Schwaller et al. (2021).
 """
