@@ -10,6 +10,7 @@ import inspect
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -120,12 +121,14 @@ _checked_at = 0.0
 
 
 def pytest_runtest_teardown() -> None:
-    """Forget compiled functions before they fill the table of memory maps.
+    """Close figures, which other tests count, and forget compiled functions before they fill the table of memory maps.
 
     Each compiled function holds some maps of the process; Linux allows 65,530, and beyond them compiled code can only
     crash. Counting them takes milliseconds, so it is done every two seconds.
     """
     global _checked_at
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
     maps = Path("/proc/self/maps")
     if time.monotonic() - _checked_at < 2 or not maps.exists():
         return
