@@ -10,7 +10,7 @@ STAMP := .venv/.installed
 # Tests of chapters and of the press start kernels; two workers fill two cores.
 WORKERS ?= 2
 # As they were typed, without make or the shell evaluating anything in them: recipes say "$$NAME", not $(NAME).
-OPTIONS := LIMIT NAME PYTHON RECORD SLOW WORKERS
+OPTIONS := NAME PYTHON RECORD SLOW WORKERS
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 

@@ -10,6 +10,7 @@ import inspect
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,7 +21,6 @@ from typing import Any
 
 import jax
 import jaxtyping
-import numpy as np
 import pytest
 
 import chapters
@@ -121,12 +121,14 @@ _checked_at = 0.0
 
 
 def pytest_runtest_teardown() -> None:
-    """Forget compiled functions before they fill the table of memory maps.
+    """Close figures, which other tests count, and forget compiled functions before they fill the table of memory maps.
 
     Each compiled function holds some maps of the process; Linux allows 65,530, and beyond them compiled code can only
     crash. Counting them takes milliseconds, so it is done every two seconds.
     """
     global _checked_at
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
     maps = Path("/proc/self/maps")
     if time.monotonic() - _checked_at < 2 or not maps.exists():
         return
@@ -142,16 +144,6 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-@cache
-def _compiles_half_precision() -> bool:
-    """XLA needs the instructions of a processor to round to half precision; on a path without them it compiles none."""
-    try:
-        jax.jit(lambda x: x.astype("float16").astype(x.dtype) + 1)(np.ones(3, np.float32)).block_until_ready()
-    except jax.errors.JaxRuntimeError as error:
-        return "symbols" not in str(error)
-    return True
-
-
 _ROOM = re.compile(r"^(?:(?:src|tests)/|(?:from|import) )(?:benchmarks|chapters|experiments|policy)\b", re.MULTILINE)
 
 
@@ -165,8 +157,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     strict = not _tests_a_room(item.path, item.config.rootpath)
     jax.config.update("jax_numpy_rank_promotion", "raise" if strict else "allow")
     jax.config.update("jax_debug_nans", strict and not item.get_closest_marker("documented_nan"))
-    if item.get_closest_marker("half_precision") and not _compiles_half_precision():
-        pytest.skip("XLA has no half precision on this processor")
 
 
 @pytest.fixture
@@ -179,12 +169,6 @@ def optimised() -> Iterator[dict[str, bool]]:
     usual = {"xla_cpu_use_fusion_emitters": True, "xla_backend_optimization_level": 3}
     yield usual if _KNOWS_IT else {}
     jax.config.update("jax_disable_most_optimizations", True)
-
-
-@pytest.fixture
-def workers_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a test that compares bits with processes it starts: they compile as this one does, which changes bits."""
-    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spinbook.lyapunov import exponents
-from spinbook.self_attention import couplings, lyapunov_exponents, mean_field, simulate
+from spinbook.self_attention import couplings, lyapunov_exponents, mean_field, paper_network, simulate
 
 
 def henon(x, a):
@@ -52,8 +52,9 @@ def test_parameters_may_be_named():
     )
 
 
-def test_the_map_of_the_attention_layer_agrees_with_its_own_routine(paper_orbit):
-    network, window = paper_orbit
+def test_the_map_of_the_attention_layer_agrees_with_its_own_routine():
+    network = paper_network()
+    window = simulate(network, beta=1.28, steps=1, transient=2000).window
     c = couplings(network, beta=1.28)
     positions = network.period
 
@@ -69,14 +70,6 @@ def test_the_map_of_the_attention_layer_agrees_with_its_own_routine(paper_orbit)
     found = exponents(step, start, transient=1000, **options)
     own = lyapunov_exponents(network, beta=1.28, start=window, transient=1000, **options)
     assert np.all(np.abs(found.exponents - own.exponents) < 4 * np.hypot(found.standard_errors, own.standard_errors))
-
-
-@pytest.fixture
-def paper_orbit():
-    from spinbook.self_attention import paper_network
-
-    network = paper_network()
-    return network, simulate(network, beta=1.28, steps=1, transient=2000).window
 
 
 @pytest.mark.documented_nan

@@ -78,7 +78,7 @@ def test_settle_finds_the_means_of_the_record(settle):
     assert np.abs(settle(J, x, 1.0) - fidelity.spread_means(J, x, beta=1.0)).max() < 1e-9
 
 
-def test_what_is_said_of_the_recorded_rows(rows, medians, shares):
+def test_what_is_said_of_the_recorded_rows(rows, shares):
     right = rows[["naive", "tap", "spread"]].fillna(1) < 0.05
     wide, masked = rows.n_eff > 20, rows.masked == 1
     assert right.spread.all()

@@ -51,7 +51,7 @@ def test_by_hand():
     ]
 
 
-def test_the_closure_of_three_tokens_is_that_by_hand(closure, gain, R2, beta):
+def test_the_closure_of_three_tokens_is_that_by_hand(closure, gain, R2):
     """With the gain of the page, so that the first token's variance and the listeners' covariance agree at any beta."""
     J = np.array([[0.0, 0, 0], [0.4, 0, 0], [0.4, 0, 0]])
     x = np.zeros((3, round(2 * R2 + 2)))

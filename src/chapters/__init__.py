@@ -1,4 +1,4 @@
-"""What only the pages of the book need: one module or folder a chapter, one function a figure.
+"""Code that only the pages of the book need, in one module or folder for each chapter.
 
 A figure draws results that it is given; only the title page computes its own. A function may summarise samples (mean,
 standard error, band, histogram) and draw guides to the eye with given slopes; whatever is fitted or derived comes from

@@ -1,4 +1,4 @@
-"""What the audit of adaptive TAP needs beside its own cells: trainings, fits, samples on spheres, random systems."""
+"""Trainings, fits, samples on spheres and random systems for the audit of adaptive TAP."""
 
 from __future__ import annotations
 
@@ -25,22 +25,20 @@ def fitted(network: nn.Module, inputs: Tensor, targets: Tensor, *, steps: int) -
     return network
 
 
-def accelerated(
-    f: Callable[[Tensor], Tensor], y: Tensor, *, steps: int = 60, memory: int = 5, ridge: float = 1e-4
-) -> Tensor:
-    """The state (batch, entries) with the smallest |f(y) - y| / |f(y)| that Anderson's method meets, as the source's.
+def accelerated(f: Callable[[Tensor], Tensor], y: Tensor, *, ridge: float = 1e-4) -> Tensor:
+    """The state (batch, entries) with the smallest |f(y) - y| / |f(y)| that Anderson's method meets in sixty steps.
 
-    All entries of an example are mixed with the same weights, over the last ``memory`` states.
+    As in the source, all entries of an example are mixed with the same weights, over the last five states.
     """
     states, images, best = [y], [f(y)], (np.inf, y)
-    for _ in range(steps):
+    for _ in range(60):
         gaps = torch.stack([image - state for state, image in zip(states, images, strict=True)], 1)
         gram = gaps @ gaps.mT + ridge * torch.eye(len(states), dtype=y.dtype)
         weights = torch.linalg.solve(gram, torch.ones(len(states), 1, dtype=y.dtype))
         y = (weights / weights.sum(1, keepdim=True) * torch.stack(images, 1)).sum(1)
         new = f(y)
         best = min(best, (float((new - y).norm() / new.norm()), y), key=lambda pair: pair[0])
-        states, images = [*states, y][-memory:], [*images, new][-memory:]
+        states, images = [*states, y][-5:], [*images, new][-5:]
     return best[1]
 
 
@@ -56,29 +54,22 @@ def _on_sphere(h: np.ndarray, radius: float, rng: np.random.Generator) -> np.nda
 
 
 def sphere_means(
-    couplings: np.ndarray,
-    fields: np.ndarray,
-    radius: float,
-    *,
-    chains: int,
-    sweeps: int = 150,
-    thrown: int = 30,
-    seed: int = 1,
+    couplings: np.ndarray, fields: np.ndarray, radius: float, *, chains: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """<S_i> of p ~ exp(S.J S / 2 + X.S) for spins on a sphere in three dimensions, and standard errors over chains.
 
     ``couplings`` (3 N, 3 N), symmetric, without couplings of a spin with itself; ``fields`` (batch, N, 3). In each
-    sweep every spin is drawn anew, given the others; ``thrown`` sweeps come before those that count.
+    sweep every spin is drawn anew, given the others; of 180 sweeps the last 150 count.
     """
-    rng, h = np.random.default_rng(seed), fields.reshape(len(fields), -1).T[..., None]
+    rng, h = np.random.default_rng(1), fields.reshape(len(fields), -1).T[..., None]
     S = np.zeros((len(couplings), len(fields), chains))
     total = np.zeros_like(S)
-    for sweep in range(sweeps + thrown):
+    for sweep in range(180):
         for i in range(0, len(S), 3):
             own = slice(i, i + 3)
             S[own] = _on_sphere(h[own] + np.tensordot(couplings[own], S, 1), radius, rng)
-        if sweep >= thrown:
-            total += S / sweeps
+        if sweep >= 30:
+            total += S / 150
     error = total.std(axis=-1, ddof=1) / np.sqrt(chains)
     return total.mean(-1).T.reshape(fields.shape), error.T.reshape(fields.shape)
 
@@ -130,18 +121,16 @@ def fitted_exponent(step: Callable[[Tensor], object], sizes: Sequence[int], roun
     return float(np.polyfit(np.log(sizes), np.log(best), 1)[0])
 
 
-def adjoint_error(
-    step: Callable[[Tensor, Tensor], Tensor], couplings: Tensor, batch: int, seed: int, dim: int = 3
-) -> float:
+def adjoint_error(step: Callable[[Tensor, Tensor], Tensor], couplings: Tensor, batch: int, seed: int) -> float:
     """Relative error of the gradient by the fields, accelerated, of a module whose state is the means and all V.
 
-    ``step(state, X)`` updates the state (batch, N d + N d d) of spins with the couplings (N d, N d) and fields X; it is
-    linearised at V = 0, where the gradient is a product with the inverse of 1 - J.
+    ``step(state, X)`` updates the state (batch, 3 N + 9 N) of spins of three components with the couplings (3 N, 3 N)
+    and fields X; it is linearised at V = 0, where the gradient is a product with the inverse of 1 - J.
     """
     generator = torch.Generator().manual_seed(seed)
     X, seen = torch.randn(2, batch, len(couplings), generator=generator, dtype=couplings.dtype).unbind()
     inverse = torch.linalg.inv(torch.eye(len(couplings), dtype=couplings.dtype) - couplings)
-    zeros = torch.zeros(batch, len(couplings) * dim, dtype=couplings.dtype)
+    zeros = torch.zeros(batch, 3 * len(couplings), dtype=couplings.dtype)
     back = torch.func.vjp(lambda state: step(state, X), torch.cat([X @ inverse, zeros], dim=1))[1]
     arriving = torch.cat([seen, zeros], dim=1)
     found = accelerated(lambda y: back(y)[0] + arriving, 0 * arriving)[:, : len(couplings)]
@@ -181,14 +170,14 @@ def _on_digits(
     )
 
 
-def sphere_errors(num_fields: int, fit_steps: int, chains: int, *, seed: int = 0) -> dict[str, np.ndarray]:
+def sphere_errors(num_fields: int, fit_steps: int, chains: int) -> dict[str, np.ndarray]:
     """Mean square errors, over what sampling adds, of the means of eight spins on a sphere for thirty fields each.
 
     Without a correction, with a network ``before`` it is fitted, ``learned`` from the solutions of adaptive TAP for
     other fields, and ``explicit``, adaptive TAP itself. The network is to give sum_j J_ij m_j + X_i - phi^-1(m_i).
     """
-    generator, R = torch.Generator().manual_seed(seed), 3**0.5
-    torch.manual_seed(seed)
+    generator, R = torch.Generator().manual_seed(0), 3**0.5
+    torch.manual_seed(0)
     J = couplings.symmetrize_separately(couplings.sample(8, 3, std=0.3, generator=generator, dtype=torch.float64))
     many, few = (0.7 * torch.randn(n, 8, 3, generator=generator, dtype=torch.float64) for n in (num_fields, 30))
     sizes = np.linspace(1e-4, 60, 200_001)  # of R |h|

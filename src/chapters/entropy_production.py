@@ -1,4 +1,4 @@
-"""The drawing of the module in the post, made again."""
+"""Draws the module of the post again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ BLUE, ORANGE, GREEN, PURPLE = style.QUALITATIVE[:4]
 def module() -> Figure:
     """The forward pass of the module, its loop through time, and where its entropy production is read."""
     figure, ax = style.subplots(1, 1, height=2.7)
-    style.box(ax, (0.0, 0.0), (1.7, 0.56), "inputs $x_i(t)$", GREEN, boxstyle="round,pad=0.05")
-    style.box(ax, (3.0, 1.2), (2.7, 0.56), r"couplings $J(x)$, softmax", PURPLE, boxstyle="round,pad=0.05")
-    style.box(ax, (3.0, 0.0), (2.4, 0.56), "$x_i$ + memory FFN$(x_i)$", GREEN, boxstyle="round,pad=0.05")
-    style.box(ax, (6.2, 0.0), (2.2, 0.56), r"effective field $\theta_i(t)$", style.GREY, boxstyle="round,pad=0.05")
-    style.box(ax, (9.2, 0.0), (1.8, 0.56), "outputs $m_i(t)$", BLUE, boxstyle="round,pad=0.05")
-    style.box(ax, (6.2, 1.2), (2.2, 0.56), r"$\sum_j J_{ij}\,m_j(t-1)$", PURPLE, boxstyle="round,pad=0.05")
-    style.box(ax, (6.2, -1.3), (2.4, 0.56), r"entropy production $\sigma$", ORANGE, boxstyle="round,pad=0.05")
+    style.box(ax, (0.0, 0.0), (1.7, 0.56), "inputs $x_i(t)$", GREEN)
+    style.box(ax, (3.0, 1.2), (2.7, 0.56), r"couplings $J(x)$, softmax", PURPLE)
+    style.box(ax, (3.0, 0.0), (2.4, 0.56), "$x_i$ + memory FFN$(x_i)$", GREEN)
+    style.box(ax, (6.2, 0.0), (2.2, 0.56), r"effective field $\theta_i(t)$", style.GREY)
+    style.box(ax, (9.2, 0.0), (1.8, 0.56), "outputs $m_i(t)$", BLUE)
+    style.box(ax, (6.2, 1.2), (2.2, 0.56), r"$\sum_j J_{ij}\,m_j(t-1)$", PURPLE)
+    style.box(ax, (6.2, -1.3), (2.4, 0.56), r"entropy production $\sigma$", ORANGE)
     style.arrow(ax, (0.95, 0.15), (1.58, 1.08), PURPLE, size=11)
     style.arrow(ax, (0.95, 0.0), (1.72, 0.0), GREEN, size=11)
     style.arrow(ax, (4.28, 0.0), (5.02, 0.0), GREEN, size=11)

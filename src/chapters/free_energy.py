@@ -1,4 +1,4 @@
-"""What the audit of approximate free energies needs beside its cells: an unguarded solver, exact magnets, trainings."""
+"""An unguarded solver, exact magnets and trainings for the audit of approximate free energies."""
 
 from __future__ import annotations
 
@@ -67,11 +67,16 @@ def _log_mean(k: np.ndarray, dim: int) -> np.ndarray:
     return np.asarray(gammaln(dim / 2) + (dim / 2 - 1) * np.log(2 / k) + np.log(ive(dim / 2 - 1, k)) + k)
 
 
-def complete_magnet(num_spins: int, dim: int, *, j: float = 0.4, h: float = 0.3) -> float:
+_MAGNET = 0.4, 0.3
+"""The coupling j and the field h of the magnet below."""
+
+
+def complete_magnet(num_spins: int, dim: int) -> float:
     """f per spin, exactly, of a magnet with all pairs coupled by j / N in a uniform field of length h, at beta = 1.
 
     The square of the total spin is split by a Gaussian integral over one vector, of which radius and angle remain.
     """
+    j, h = _MAGNET
     a, angle = dim * j / num_spins, np.linspace(0, np.pi, 301)[:, None]
     r = np.linspace(1e-6, 6 * dim * j, 1501)
     felt = np.sqrt(r**2 + (dim * h) ** 2 + 2 * r * dim * h * np.cos(angle))
@@ -85,15 +90,17 @@ def complete_magnet(num_spins: int, dim: int, *, j: float = 0.4, h: float = 0.3)
     return float(-total / (dim * num_spins))
 
 
-def at_saddle(num_spins: int, dim: int, *, j: float = 0.4, h: float = 0.3) -> float:
+def at_saddle(num_spins: int, dim: int) -> float:
     """f per spin of the same magnet by the saddle."""
+    j, h = _MAGNET
     J = torch.full((num_spins, num_spins), j / num_spins, dtype=DOUBLE).fill_diagonal_(0)
     fields = h * torch.eye(1, dim, dtype=DOUBLE).expand(num_spins, dim)
     return float(VectorSpinModel(num_spins, dim, couplings=J).free_energy(fields)) / num_spins
 
 
-def many_spins(dim: int, *, j: float = 0.4, h: float = 0.3) -> float:
+def many_spins(dim: int) -> float:
     """f per spin of the same magnet for infinitely many spins: one spin in the mean of the others."""
+    j, h = _MAGNET
 
     def at(m: float) -> float:
         return float(j * m**2 - _log_mean(np.array(dim * (h + 2 * j * m)), dim) / dim)
@@ -101,13 +108,13 @@ def many_spins(dim: int, *, j: float = 0.4, h: float = 0.3) -> float:
     return float(scipy.optimize.minimize_scalar(at, bounds=(0, 1), method="bounded", options={"xatol": 1e-12}).fun)
 
 
-def ring(degree: int, fixed: str, rng: np.random.Generator, *, num_spins: int = 12, size: float = 0.3) -> np.ndarray:
-    """Couplings of each spin to its ``degree`` nearest on a ring, of a ``fixed`` "sum" or, with signs, "squares"."""
-    J = np.zeros((num_spins, num_spins))
-    strength = size / (degree if fixed == "sum" else degree**0.5)
+def ring(degree: int, fixed: str, rng: np.random.Generator) -> np.ndarray:
+    """Twelve spins coupled to their ``degree`` nearest on a ring, with a ``fixed`` "sum" or, with signs, "squares"."""
+    J, i = np.zeros((12, 12)), np.arange(12)
+    strength = 0.3 / (degree if fixed == "sum" else degree**0.5)
     for k in range(1, degree // 2 + 1):
-        signs = 1.0 if fixed == "sum" else rng.choice([-1.0, 1.0], num_spins)
-        J[np.arange(num_spins), (np.arange(num_spins) + k) % num_spins] = strength * signs
+        signs = 1.0 if fixed == "sum" else rng.choice([-1.0, 1.0], 12)
+        J[i, (i + k) % 12] = strength * signs
     return J + J.T
 
 
@@ -130,29 +137,29 @@ def sparse_over_dense(fixed: str, graphs: int, rng: np.random.Generator) -> tupl
     return ratio, ratio * float(np.hypot(*logs.std(axis=1, ddof=1))) / graphs**0.5
 
 
-def coupling_energies(num_spins: int, dim: int, *, draws: int = 30, relaxed: int = 3, seed: int = 0) -> list[float]:
-    """Root mean square of sum_ij J_ij sigma_i . sigma_j over draws of J: spins at random, aligned, and relaxed.
+def coupling_energies(num_spins: int, dim: int) -> list[float]:
+    """Root mean square of sum_ij J_ij sigma_i . sigma_j over thirty draws of J: spins at random, aligned, and relaxed.
 
-    Relaxed spins follow their local field a hundred times, for the first few draws only.
+    Relaxed spins follow their local field a hundred times, for the first three draws only.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     squares: tuple[list[Tensor], ...] = ([], [], [])
     push = 0.3 * (2 / dim) ** 0.5
-    for k in range(draws):
+    for k in range(30):
         J = sample(num_spins, dim, generator=generator, dtype=DOUBLE)
         s = sampling.uniform(num_spins, dim, generator=generator, dtype=DOUBLE)
         squares[0].append((s * (J @ s)).sum() ** 2)
         squares[1].append(J.sum() ** 2)
-        if k < relaxed:
+        if k < 3:
             for _ in range(100):
                 s = nn.functional.normalize(J @ s + push * s, dim=-1)
             squares[2].append((s * (J @ s)).sum() ** 2)
     return [dim * float(torch.stack(each).mean() ** 0.5) for each in squares]
 
 
-def by_differences(couplings: Tensor, fields: Tensor, way: Tensor, *, step: float = 1e-4) -> float:
+def by_differences(couplings: Tensor, fields: Tensor, way: Tensor) -> float:
     """d sum |m|^2 along ``way``, of the fourth order in the step: the saddle is solved anew at four points."""
-    num_spins, dim = fields.shape
+    (num_spins, dim), step = fields.shape, 1e-4
     spins = VectorSpinModel(num_spins, dim, 1.0, couplings)
 
     def loss(x: float) -> float:
@@ -182,11 +189,9 @@ def query_key(num_spins: int, dim: int, scale: float = 1.0, seed: int = 0) -> Qu
 
 
 @torch.no_grad()
-def channel_terms(
-    num_spins: int, dim: int, seed: int, tokens: int, scale: float = 0.5
-) -> tuple[Tensor, Tensor, Tensor]:
+def channel_terms(num_spins: int, dim: int, seed: int, tokens: int) -> tuple[Tensor, Tensor, Tensor]:
     """Inputs and their channel-mixing terms, (tokens, dim) each for about so many tokens, and W = W_Q^T W_K."""
-    maps = query_key(num_spins, dim, scale, seed)
+    maps = query_key(num_spins, dim, 0.5, seed)
     H = torch.randn(max(tokens // num_spins, 2), num_spins, dim, dtype=DOUBLE) / dim**0.5
     terms = maps.channel_mixing(H, VectorSpinModel(num_spins, dim, 1.0, maps).correlations(H))
     return H.reshape(-1, dim), terms.reshape(-1, dim), maps.to_queries.weight.T @ maps.to_keys.weight

@@ -84,34 +84,23 @@ def arrow(
     end: tuple[float, float],
     colour: str = GREY,
     *,
-    width: float = 1.3,
     size: float = 10.0,
     bend: float = 0.0,
     **options: Any,
 ) -> None:
     """An arrow between two points in data coordinates, ending exactly there, bent by a part of its length."""
     look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": size, "shrinkA": 0, "shrinkB": 0, "zorder": 2}
-    look |= {"color": colour, "linewidth": width, "connectionstyle": f"arc3,rad={bend}"} | options
+    look |= {"color": colour, "linewidth": 1.3, "connectionstyle": f"arc3,rad={bend}"} | options
     ax.add_patch(FancyArrowPatch(posA=start, posB=end, **look))
 
 
-def box(
-    ax: Axes,
-    centre: tuple[float, float],
-    size: tuple[float, float],
-    text: str,
-    colour: str,
-    *,
-    ink: str = INK,
-    fontsize: float = 9.0,
-    boxstyle: str = "round,pad=0,rounding_size=0.12",
-) -> None:
+def box(ax: Axes, centre: tuple[float, float], size: tuple[float, float], text: str, colour: str) -> None:
     """A rounded box on paper with its text in the middle; ``size`` is (width, height) in data coordinates."""
     (x, y), (width, height) = centre, size
     corner = (x - width / 2, y - height / 2)
-    look: dict[str, Any] = {"boxstyle": boxstyle, "facecolor": PAPER, "edgecolor": colour, "linewidth": 1.3}
+    look: dict[str, Any] = {"boxstyle": "round,pad=0.05", "facecolor": PAPER, "edgecolor": colour, "linewidth": 1.3}
     ax.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **look))
-    ax.text(x, y, text, ha="center", va="center", color=ink, fontsize=fontsize, zorder=4)
+    ax.text(x, y, text, ha="center", va="center", color=INK, fontsize=9, zorder=4)
 
 
 def band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, **line: Any) -> None:

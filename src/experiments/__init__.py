@@ -1,4 +1,4 @@
-"""What the book's recorded runs share with the pages that read them: tasks, models, training, theories, judging.
+"""Code that the book's recorded runs share with the pages that read them: tasks, models, training, theories, judging.
 
 comparison          modules of spins and transformer blocks on the same tasks
 kneser_ney          what counts alone predict of a text

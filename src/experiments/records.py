@@ -1,4 +1,4 @@
-"""Recorded runs: folders ``records/NAME`` of the repository, whose results are compressed JSON with a checksum."""
+"""Reads and writes recorded runs, folders ``records/NAME`` with results in compressed JSON and their checksum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``@checked``: a function whose annotations say what its arguments have to be.
+"""Defines ``@checked``, which checks the arguments of a function against its annotations.
 
 The body of a checked function is the formula alone. Its caller may pass anything array-like; the body gets JAX arrays
 of one floating dtype, the widest among the arguments, whose shapes fit the annotations and each other. What does not

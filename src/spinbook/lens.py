@@ -1,4 +1,4 @@
-"""One trained network under the lenses of the book: functions of its attention weights and vectors.
+"""Measures of a trained network: functions of its attention weights and of its vectors.
 
 What comes in are plain arrays, of whatever library: attention weights (..., N, N) whose row i says to whom token i
 listens, and hidden states (..., N, D). All is computed in double precision.

@@ -461,7 +461,7 @@ def sample(key: Key, fields: Vectors, *, beta: Positive) -> Float[Array, "*batch
     By rejection: 1 / (acceptance) is below 2 for all D and fields, and each round draws all spins again that are left.
     Any finite field is allowed, however strong; under a trace a field that is not finite gives NaN without delay.
     Cost: D + 8 random numbers for each spin. Raises ``ValueError`` for D <= 2, NaN and beta <= 0.
-    Source: Wood (1994), with the beta variable drawn as a ratio after Marsaglia & Tsang (2000).
+    Source: Wood, Comm. Statist. 23 (1994) 157; the beta variable is a ratio after Marsaglia & Tsang (2000).
 
     >>> import jax
     >>> s = sample(jax.random.key(0), [0.0, 3.0, 4.0], beta=1.0)

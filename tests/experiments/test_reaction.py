@@ -18,19 +18,11 @@ def network():
     return jax.tree.map(lambda a: a.astype(jnp.float32), whole)
 
 
-@pytest.fixture(scope="module")
-def traces(network):
-    x, found = encoder.embed(jnp.arange(24), network), []
-    for layer in network.layers:
-        found.append(encoder.block(x, layer, 2))
-        x = found[-1].outputs
-    return found
-
-
-def test_the_echo_is_what_a_token_gave_and_a_message_is_what_another_one_gave(network, traces):
+def test_the_echo_is_what_a_token_gave_and_a_message_is_what_another_one_gave(network):
     """The part of the second attention that goes when what token i gave to the others is taken out of their states."""
-    part = reaction.parts(network, traces, 0)
-    s, t = traces
+    s = encoder.block(encoder.embed(jnp.arange(24), network), network.layers[0], 2)
+    t = encoder.block(s.outputs, network.layers[1], 2)
+    part = reaction.parts(network, [s, t], 0)
     i, shift, d = 5, 7, 4
     for name, origin in (("echo", i), ("message 7", i + shift)):
         expected = np.zeros(8)

@@ -136,17 +136,11 @@ def test_sampled_spins_are_on_the_side_of_the_next_order(make_system):
 # The source's own numbers
 
 
-@pytest.fixture
-def golden():
-    """The system and the results of the authors' code for one t at all sites, in the recipe of their random numbers."""
+def test_numbers_of_the_authors_code():
+    """For one t at all sites, in the recipe of their random numbers."""
     rng = np.random.RandomState(0)
-    h = rng.normal(size=(2, 7, 61)) / np.sqrt(61)
-    A = rng.normal(0, 1 / np.sqrt(7 * 61), size=(7, 7))
-    return torch.tensor(h), symmetric_traceless(torch.tensor(A))
-
-
-def test_numbers_of_the_authors_code(golden):
-    h, J = (x.requires_grad_() for x in golden)
+    h = torch.tensor(rng.normal(size=(2, 7, 61)) / np.sqrt(61)).requires_grad_()
+    J = symmetric_traceless(torch.tensor(rng.normal(0, 1 / np.sqrt(7 * 61), size=(7, 7)))).requires_grad_()
     beta = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
     model = VectorSpinModel(7, 61, beta, J)
     t = model.saddle_point(h, t0=ONE).value

@@ -24,7 +24,6 @@ def out(tmp_path, monkeypatch):
         monkeypatch.setenv(f"COMPANION_{name}", value)
     with plt.style.context("spinbook.book"):
         yield tmp_path
-    plt.close("all")
 
 
 @pytest.fixture

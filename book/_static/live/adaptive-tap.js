@@ -91,8 +91,8 @@
     const curves = methods.map(([, method]) => couplings.map((coupling) => method(coupling, fields)[0]));
     let coupling = data.coupling;
     live.name("Three spins that listen to each other: move the coupling");
-    const ring = live.stage("", { x: [-1.35, 1.35], y: [-1.15, 1.25], shape: 0.8, draw: drawRing });
-    const plot = live.stage("", { x: [-reach, reach], y: [-0.04, 1.04], shape: 0.8, grow: 1.2, draw: drawPlot });
+    live.stage("", { x: [-1.35, 1.35], y: [-1.15, 1.25], shape: 0.8, draw: drawRing });
+    live.stage("", { x: [-reach, reach], y: [-0.04, 1.04], shape: 0.8, grow: 1.2, draw: drawPlot });
     const slider = live.slider("coupling", {
       min: -reach, max: reach, value: coupling, changed: (value) => { live.stop(); coupling = value; },
     });

@@ -104,8 +104,8 @@
     let state = fresh();
     live.name("Four coupled arrows: drag the fields, turn temperature and coupling");
     const plane = live.stage("", { x: [-REACH, REACH], y: [-REACH, REACH], draw: drawPlane });
-    const table = live.stage("", { shape: 1, grow: 0.8, draw: drawTable });
-    const curve = live.stage("", { shape: 0.8, grow: 0.8, draw: drawCurve });
+    live.stage("", { shape: 1, grow: 0.8, draw: drawTable });
+    live.stage("", { shape: 0.8, grow: 0.8, draw: drawCurve });
 
     const couplings = () => data.couplings.map((row) => row.map((value) => state.strength * value));
     const found = (temperature) => saddle(state.fields, couplings(), 1 / temperature);

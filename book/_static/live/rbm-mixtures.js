@@ -63,7 +63,7 @@
     live.name("Attention in the plane: drag the query or a pattern, turn beta");
     const axis = [-reach, reach];
     const plane = live.stage("", { x: axis, y: axis, grow: 1.3, draw: drawPlane });
-    const answer = live.stage("", { shape: 0.77, draw: drawAnswer });
+    live.stage("", { shape: 0.77, draw: drawAnswer });
 
     const found = () => {
       const { query, patterns, beta } = state;

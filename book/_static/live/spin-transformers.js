@@ -115,7 +115,7 @@
     live.name("Twelve trembling arrows: sharpen the attention of the blue one, turn beta, drag its input");
     const reach = [-1.12 * RADIUS, 1.12 * RADIUS];
     const sky = live.stage("", { x: reach, y: reach, grow: 1.2, draw: drawSky });
-    const chart = live.stage("", { x: [-0.2, data.logits.length + 0.6], y: [-0.2, 1.04], shape: 0.95, draw: drawChart });
+    live.stage("", { x: [-0.2, data.logits.length + 0.6], y: [-0.2, 1.04], shape: 0.95, draw: drawChart });
 
     function advance() {
       copies = copies.map((arrows) => tick(arrows, J, state.fields, state.beta, random));

@@ -6,7 +6,6 @@
   const DIM = 3; // the arrows lie in a plane of a space of three dimensions
   const SQUARED_RADIUS = DIM / 2 - 1;
   const dot = (a, b) => a[0] * b[0] + a[1] * b[1];
-  const size = (a) => Math.hypot(a[0], a[1]);
 
   // The field at every place: its own, and one towards the hand that dies away within `width`.
   function fields(data, hand) {

@@ -1,4 +1,4 @@
-"""What the authors' repository stores (commit 65804c8): exponents on one cycle, and two windows.
+"""Numbers that the authors' repository stores (commit 65804c8): exponents on one cycle, and two windows.
 
 From ``results_parallel_v3`` and ``chpt/continuation`` of https://github.com/muxitox/Dynamical-MF-Self-Attention.
 """

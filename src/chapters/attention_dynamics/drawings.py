@@ -12,10 +12,10 @@ from chapters import style
 BLUE, ORANGE, GREEN, PURPLE = style.QUALITATIVE[:4]
 
 
-def _circles(ax: Axes, x: float, ys: np.ndarray, colour: str, *, radius: float = 0.13, filled: bool = True) -> None:
+def _circles(ax: Axes, x: float, ys: np.ndarray, colour: str, *, filled: bool = True) -> None:
     for y in ys:
         face = colour if filled else style.PAPER
-        ax.add_patch(Circle((x, y), radius, facecolor=face, edgecolor=colour, linewidth=1.2, zorder=4))
+        ax.add_patch(Circle((x, y), 0.13, facecolor=face, edgecolor=colour, linewidth=1.2, zorder=4))
 
 
 def _square(ax: Axes, x: float, y: float, text: str, colour: str, *, size: float = 0.36) -> None:

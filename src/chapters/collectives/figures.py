@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from chapters import style
@@ -91,28 +90,28 @@ def _card(stop: Stop, corner: tuple[float, float], size: tuple[float, float], fo
     return f'<a href="{folder}{stop.page}.html" class="{stop.road or "both"}">{box}{words}{below}</a>'
 
 
-def roadmap(stops: Sequence[Stop] = ROAD, *, folder: str = "") -> str:
+def roadmap(*, folder: str = "") -> str:
     """The map of the book as HTML: a drawing whose boxes are links, and a list of the same in narrow windows.
 
     ``folder`` leads from the page that shows it to the lessons: "" from one of them, "notebooks/" from the title page.
     Needs no script. A line leads to a lesson from each lesson that it builds on, or else from the first stop.
     """
     width, height, across, down = 226.0, 78.0, 250.0, 118.0
-    corners = {stop.page: (8 + across * stop.place[0], 8 + down * stop.place[1]) for stop in stops}
+    corners = {stop.page: (8 + across * stop.place[0], 8 + down * stop.place[1]) for stop in ROAD}
     lines = []
-    for stop in stops[1:]:
-        for page in stop.after or (stops[0].page,):
+    for stop in ROAD[1:]:
+        for page in stop.after or (ROAD[0].page,):
             (x, y), (left, top) = corners[page], corners[stop.page]
             start, end = (x + width / 2, y + height), (left + width / 2, top)
             middle = (start[1] + end[1]) / 2
             path = f"M{start[0]:g} {start[1]:g}C{start[0]:g} {middle:g} {end[0]:g} {middle:g} {end[0]:g} {end[1]:g}"
             lines.append(f'<path class="line {stop.road or "both"}" d="{path}"/>')
-    cards = "".join(_card(stop, corners[stop.page], (width, height), folder) for stop in stops)
-    box = f"0 0 {across * 2 + width + 16:g} {down * max(stop.place[1] for stop in stops) + height + 16:g}"
+    cards = "".join(_card(stop, corners[stop.page], (width, height), folder) for stop in ROAD)
+    box = f"0 0 {across * 2 + width + 16:g} {down * max(stop.place[1] for stop in ROAD) + height + 16:g}"
     rows = "".join(
         f'<li class="{stop.road or "both"}"><a href="{folder}{stop.page}.html">{html.escape(stop.idea)}</a>'
         f"<span>{stop.page}, {stop.minutes} min{', after ' + ', '.join(stop.after) if stop.after else ''}</span></li>"
-        for stop in stops
+        for stop in ROAD
     )
     drawing = f'<svg viewBox="{box}">{"".join(lines)}{cards}</svg>'
     nav = f'<nav class="road" aria-label="Map of the book">{drawing}<ol>{rows}</ol></nav>'

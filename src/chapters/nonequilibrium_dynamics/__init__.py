@@ -1,1 +1,1 @@
-"""The chapter on nonequilibrium dynamics: its figures, and numbers that the program of its source gave."""
+"""The chapter on nonequilibrium dynamics: numbers that the program of its source gave."""

@@ -1,4 +1,4 @@
-"""Numbers that the program of Bal (2026), Nonequilibrium, gave on parameters made by a formula; the same modules here.
+"""Reads numbers that the program of Bal (2026), Nonequilibrium, gave, and makes the same modules of this library.
 
 The program is ``mcbal/neqnn`` at commit 647554e. It was run once, in double precision; ``neqnn.json`` beside this
 module holds what it gave and how its parameters were made. Nothing of the program itself is here.

@@ -61,20 +61,6 @@ def corner(array: ArrayLike) -> np.ndarray:
     return np.asarray(array)[np.ix_(shown, shown)]
 
 
-def rounding(text: np.ndarray) -> np.ndarray:
-    """Half a unit of the last printed digit of each number.
-
-    >>> float(rounding(np.array([["-0.25", "1.5e-06"]]))[0, 1])
-    5e-08
-    """
-
-    def half_unit(number: str) -> float:
-        digits, _, exponent = number.partition("e")
-        return 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
-
-    return np.vectorize(half_unit)(text)
-
-
 def _updated(m: np.ndarray, J: np.ndarray, x: np.ndarray, beta: float) -> np.ndarray:
     """One update of TAP with the source's index: the formulas of its section 3.4 in turn, for one head."""
 

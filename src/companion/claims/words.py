@@ -107,7 +107,7 @@ def line(claim: Claim, measurement: Measurement, ledger: str) -> tuple[str, str]
         f'<div class="book-claim book-claim-{state}" id="{anchor}">{older}'
         f'<span class="book-claim-mark" aria-hidden="true">{WORDS[state].mark}</span>'
         f'<a class="book-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
-        f'<span class="book-claim-says">{typeset(says)}</span> {rival}'
+        f"{typeset(says)} {rival}"
         f'<span class="book-claim-outcome">{html.escape(said[0].upper() + said[1:])}</span></div>'
     )
     return markup, f"Claim {id}: {says} {said}"

@@ -1,4 +1,4 @@
-"""The environment of a page's kernel, and what the press does inside of it: before, after and between the cells.
+"""Gives a page's kernel its environment, and holds what runs in it before, between and after the cells.
 
 A page must not depend on the settings of whoever builds it, such as a MATPLOTLIBRC or JAX_ENABLE_X64: a variable that
 is not listed here does not reach a page.

@@ -121,7 +121,7 @@ def address(work: Mapping[str, str]) -> str | None:
 
 
 def with_outputs(
-    root: Path, chapter: pages.Chapter, results: Path
+    chapter: pages.Chapter, results: Path
 ) -> tuple[NotebookNode, list[tuple[NotebookNode, list[tuple[str, str, NotebookNode]]]]]:
     """A page as it is now, and its cells with their numbers and the outputs of the run in the folder ``results``.
 

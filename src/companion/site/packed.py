@@ -80,7 +80,7 @@ def notebook(root: Path, name: str, results: Path, known: Mapping[str, Any]) -> 
     Raises ``ValueError`` if the text has what cannot be read without Sphinx, or what is carried is too heavy.
     """
     chapter = pages.load(root, name)
-    page, found = onpage.with_outputs(root, chapter, results)
+    page, found = onpage.with_outputs(chapter, results)
     words = Words(root, name, known)
     captions = {record["id"]: record["caption"] for record in onpage.built(root, "figures.json")}
     measured, declared = dict(claims.recorded(results)), claims.of_book(root)

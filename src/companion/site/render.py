@@ -30,7 +30,7 @@ from companion.site import figures, onpage, packed, reference
 RECORDS = ("claims.json", "figures.json", "status.json")
 _LEDGER = "book/claims"
 """The page below which the ledgers of the chapters stand in the contents."""
-_APART = {"_static", "checks", "claims", "items"}
+_APART = {"_static", "checks", "claims"}
 """What lies in ``book`` and is no page."""
 _PICTURES = {".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"}
 _UNREAD = {".map", ".mo", ".po", ".ttf"}
@@ -200,7 +200,7 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
 
     A claim gets its words and its judgement, a figure its number and caption, and what run it was stands at the end.
     """
-    page, found = onpage.with_outputs(root, chapter, results)
+    page, found = onpage.with_outputs(chapter, results)
     # Cells are in IPython, whose commands and questions no other lexer knows.
     page.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
     measured, declared = dict(claims.recorded(results)), claims.of_book(root)

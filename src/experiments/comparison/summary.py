@@ -1,4 +1,4 @@
-"""What the runs of a record come to: means over seeds with their errors, and tables of them."""
+"""Summarises the runs of a record: means over seeds with their errors, and tables of them."""
 
 from __future__ import annotations
 

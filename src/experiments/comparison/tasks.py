@@ -91,23 +91,22 @@ def _split(features: np.ndarray, labels: np.ndarray, ends: tuple[int, int]) -> t
     return train, validation, test
 
 
-def classify_digits(*, seed: int = 0) -> Task:
+def classify_digits() -> Task:
     """Which digit: 16 patches of 2 x 2 pixels of an image of 8 x 8, and a class token at site 0 that must answer.
 
     Five features: the pixels of a patch, of mean zero and variance one over the images for training, and 1 at the class
-    token, whose pixels are 0. Of the 1797 images ``seed`` chooses 360 for testing and 300 for validation.
+    token, whose pixels are 0. Of the 1797 images 360, drawn at random, are for testing and 300 for validation.
 
     >>> task = classify_digits()
     >>> task.train.features.shape, task.test.labels.shape, task.answer_sites
     ((1137, 17, 5), (360, 1), (0,))
     """
-    seed = validate.count(seed, "seed")
     images = digits.load()
     pixels = np.asarray(images.patterns, np.float32).reshape(-1, 4, 2, 4, 2)
     features = np.zeros((len(pixels), 17, 5), np.float32)
     features[:, 1:, :4] = pixels.transpose(0, 1, 3, 2, 4).reshape(-1, 16, 4)
     features[:, 0, 4] = 1
-    order = np.random.default_rng(seed).permutation(len(features))
+    order = np.random.default_rng(0).permutation(len(features))
     seen = pixels[order[660:]]
     features[:, 1:, :4] = (features[:, 1:, :4] - seen.mean()) / seen.std()
     labels = np.asarray(images.labels, np.int32)[order, None]
@@ -121,7 +120,6 @@ def recall(
     num_values: int = 8,
     num_train: int = 16000,
     num_test: int = 500,
-    seed: int = 0,
 ) -> Task:
     """Which value belonged to this key: ``num_pairs`` sites with a pair each, then the same keys in another order.
 
@@ -138,7 +136,7 @@ def recall(
     num_keys = validate.count(num_keys, "num_keys", minimum=pairs)
     num_values = validate.count(num_values, "num_values", minimum=1)
     size = validate.count(num_train, "num_train", minimum=1) + 2 * validate.count(num_test, "num_test", minimum=1)
-    rng = np.random.default_rng(validate.count(seed, "seed"))
+    rng = np.random.default_rng(0)
     keys = np.argsort(rng.random((size, num_keys)), axis=1)[:, :pairs]
     values = rng.integers(0, num_values, (size, pairs))
     order = np.argsort(rng.random((size, pairs)), axis=1)
@@ -174,14 +172,12 @@ def most_frequent(num_pairs: int, num_values: int) -> float:
     return float(probabilities @ np.arange(pairs + 1) / pairs)
 
 
-def classify_mnist(
-    images: mnist.Images | None = None, *, patch: int = 7, num_validation: int | None = None, seed: int = 0
-) -> Task:
+def classify_mnist(images: mnist.Images | None = None, *, patch: int = 7, num_validation: int | None = None) -> Task:
     """Which digit: the patches of ``patch`` x ``patch`` pixels of an image of 28 x 28, read off the average over them.
 
     Features are the pixels of a patch, row by row, of mean zero and variance one over the images for training; there is
     no class token, so that modules that mix neighbours only have what they need. ``images``: those of
-    ``mnist.load()`` unless given. A twelfth of the training set, chosen by ``seed``, or ``num_validation`` images are
+    ``mnist.load()`` unless given. A twelfth of the training set, drawn at random, or ``num_validation`` images are
     for validation; the test set is that of MNIST.
 
     >>> task = classify_mnist(mnist.sample(), num_validation=50)
@@ -197,7 +193,7 @@ def classify_mnist(
     held_out = validate.count(
         size // 12 if num_validation is None else num_validation, "num_validation", minimum=1, maximum=size - 1
     )
-    order = np.random.default_rng(validate.count(seed, "seed")).permutation(size)
+    order = np.random.default_rng(0).permutation(size)
 
     def cut(pixels: np.ndarray) -> np.ndarray:
         squares = pixels.reshape(-1, side, patch, side, patch).transpose(0, 1, 3, 2, 4)
@@ -223,14 +219,12 @@ def classify_mnist(
     )
 
 
-def fill_in(
-    text: str | None = None, *, num_characters: int = 32, num_gaps: int = 5, held_out: float = 0.05, seed: int = 0
-) -> Task:
+def fill_in(text: str | None = None, *, num_characters: int = 32, num_gaps: int = 5, held_out: float = 0.05) -> Task:
     """Which characters stood in the gaps: pieces of *Moby-Dick*, in each of which some characters are hidden.
 
     The text is cut into pieces of ``num_characters`` that do not overlap. Its last pieces, a part ``held_out``, are the
     test, as many before them for validation: pages that no part of training has seen. In each piece ``num_gaps`` sites,
-    drawn by ``seed``, are hidden and asked for; the others have label ``NOT_ASKED``. Modules see both sides of a gap,
+    drawn at random, are hidden and asked for; the others have label ``NOT_ASKED``. Modules see both sides of a gap,
     so that none of them needs a causal form. Features are one-hot in ``moby_dick.ALPHABET``, the last one for a gap.
     ``text``: that of ``moby_dick.load()`` unless given.
 
@@ -249,7 +243,7 @@ def fill_in(
             f"held_out: expected a part of {len(pieces)} pieces that leaves some for training, validation and testing, "
             f"got {part:g}"
         )
-    rng = np.random.default_rng(validate.count(seed, "seed"))
+    rng = np.random.default_rng(0)
     hidden = np.argsort(rng.random(pieces.shape), axis=1)[:, :gaps]
     labels = np.full(pieces.shape, NOT_ASKED, np.int32)
     np.put_along_axis(labels, hidden, np.take_along_axis(pieces, hidden, axis=1).astype(np.int32), axis=1)

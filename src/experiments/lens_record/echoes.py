@@ -1,4 +1,4 @@
-"""What a token gives to the others in one layer, and what predictors explain of an output.
+"""Computes what a token gives to the others in one layer, and what predictors explain of an output.
 
 Attention weights are (H, N, N), and row i says to whom token i listens. States are (N, D), and weights of layers act
 from the right, as in ``encoder``. All is computed in double precision. Nothing here runs a network.

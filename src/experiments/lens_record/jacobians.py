@@ -1,4 +1,4 @@
-"""How a layer answers small changes of its states, by its derivative along random directions. Forms no Jacobian.
+"""Measures how a layer answers small changes of its states, by derivatives along random directions.
 
 A layer is a function of JAX, of states (N, D) and of its parameters, and returns states.
 """

@@ -1,4 +1,4 @@
-"""The reaction asked of the layer that could answer it: feed-forward k + 1 against what comes back in attention k + 1.
+"""Measures the reaction in the layer that could answer it: feed-forward k + 1 against the echo in attention k + 1.
 
 Definitions and answers are in the plan of the lens; ``records/lens-reaction/run.py`` measures.
 """

@@ -1,4 +1,4 @@
-"""A head of attention as vector spins: what the closure and its rivals foresee, against sampled spins.
+"""Takes a head of attention for vector spins, and compares the closure and its rivals with sampled spins.
 
 What is asked, and what would refute it, is in the plan of the lens; ``records/lens-spins/run.py`` measures.
 """

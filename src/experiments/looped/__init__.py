@@ -1,4 +1,4 @@
-"""A network that really is repeated: one trained block, applied twelve times to a chemical reaction, and then more.
+"""The record of a network whose one trained block is applied twelve times to a chemical reaction, and then more.
 
 ``records/looped`` has the record; ``network`` is the forward pass, and ``mapping`` what its attention is read for.
 """

@@ -1,4 +1,4 @@
-"""From which atom of the reactants an atom of the product comes, by attention: RXNMapper's procedure, and its score.
+"""Finds by attention from which atom of the reactants an atom of the product comes, as RXNMapper does, and scores it.
 
 Molecules are SMILES without stereochemistry, as in ``records/looped/reactions.csv``. Source: Schwaller et al. (2021).
 """
@@ -108,9 +108,7 @@ def by_largest(attention: Float[np.ndarray, "N N"], atoms: Graph) -> Int[np.ndar
     return np.asarray(weights(attention, atoms).argmax(1))
 
 
-def by_neighbours(
-    attention: Float[np.ndarray, "N N"], atoms: Graph, *, multiplier: float = 90.0
-) -> Int[np.ndarray, " P"]:
+def by_neighbours(attention: Float[np.ndarray, "N N"], atoms: Graph) -> Int[np.ndarray, " P"]:
     """RXNMapper's procedure: the surest pair first, each atom once, and neighbours of a pair are drawn together.
 
     What is left without a partner is -1.
@@ -126,7 +124,7 @@ def by_neighbours(
         if sure[p, r] <= 1e-8:
             break
         chosen[p] = r
-        factors[np.ix_(new[p], old[r])] *= multiplier
+        factors[np.ix_(new[p], old[r])] *= 90
         factors[p], factors[:, r] = 0, 0
     return chosen
 

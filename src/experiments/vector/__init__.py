@@ -1,1 +1,1 @@
-"""Mean-field theories of vector spins against sampled spins: how far they can be trusted. With the records."""
+"""Compares mean-field theories of vector spins with sampled spins, and reads the records of it."""

@@ -1,4 +1,4 @@
-"""How far are the delayed correlations and the entropy production of mean-field theory from those of sampled spins?
+"""Measures how far delayed correlations and entropy production of mean-field theory are from those of sampled spins.
 
 A ``Cell`` is one place on the map of Bal (2026): N spins whose couplings are a softmax of independent Gaussian logits,
 in fields of one length and random directions, at the drive u = beta |x| / R, the inverse temperature beta and D

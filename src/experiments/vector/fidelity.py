@@ -1,4 +1,4 @@
-"""Are the means of mean-field theory those of sampled spins, with couplings that a softmax made?
+"""Measures how far the means of mean-field theory are from those of sampled spins, with couplings from a softmax.
 
 ``sampled`` takes frozen couplings and fields, and samples the parallel dynamics in two halves that share nothing,
 started from the fields and from one common direction. A squared error is the product of the two deviations, in which

@@ -1,4 +1,4 @@
-"""How wrong are naive delayed correlations for attention of many shapes, and does theory foresee it?
+"""Measures how wrong naive delayed correlations are for attention of many shapes, and what theory foresees of it.
 
 A ``Case`` is a matrix of attention of one of ``SHAPES`` in fields of length R and random directions, of 32 components.
 Delayed correlations of sampled spins, as in ``vector.fidelity``, give the relative error of those of independent

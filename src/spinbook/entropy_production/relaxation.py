@@ -1,4 +1,4 @@
-"""How far a mean-field system of vector spins is from rest."""
+"""D(p || q) between vector spins in two fields: how far a mean-field system is from rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run starts: after one token, from a window of attention vectors, or where another run ended."""
+"""The start of a run: after one token, from a window of attention vectors, or from the end of another run."""
 
 from __future__ import annotations
 

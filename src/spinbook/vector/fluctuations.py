@@ -1,4 +1,4 @@
-"""What the fluctuations of the spins before do to the mean of a spin, the second order in J.
+"""The second order in J: what fluctuations of the spins of the step before change in the mean of a spin.
 
 The field of spin i is x_i + sum_j J_ij s_j, with s_j the spins before, independent, of mean m_j and covariance Var_j.
 Vectors are stored by heads, (heads, sites, D / heads): head h is the h-th slice of the components, and ``couplings[h]``

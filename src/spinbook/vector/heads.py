@@ -1,4 +1,4 @@
-"""Vectors in slices, one for each attention head, and together again.
+"""Cuts vectors into slices, one for each attention head, and joins the slices.
 
 Head h is the h-th of H equal slices of the components; vectors (..., N, D) become (..., H, N, D / H), so that the
 couplings of a head act on the last two axes.

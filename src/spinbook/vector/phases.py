@@ -1,4 +1,4 @@
-"""Where kinetic vector spins of infinite number and dimension align by themselves, in closed form.
+"""The order of kinetic vector spins of infinite number and dimension, and where it begins, in closed form.
 
 Couplings are J_ij = J / N + g z_ij / sqrt(N) with independent z_ij of variance one and rows that sum to zero, so that
 every row of couplings sums to J, as the rows of attention sum to one. Fields have length x R and independent
