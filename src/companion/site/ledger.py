@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from docutils import nodes
 from markupsafe import Markup
@@ -128,8 +129,8 @@ class AuditReport(Directive):
         listed = self.read("status.json")["chapters"]
         ran = [page for page in listed if page["chapter"] == chapter and page["state"] == "finished"]
         names = {page["page"]: "the lesson" if page["page"] == chapter else "this audit" for page in ran}
-        each = " and ".join(f"{names[page['page']]} in {page['seconds']:.0f} s" for page in ran)
-        return f"In this build {each} ran." if ran else ""
+        each = " and ".join(f"{names[page['page']]} ran for {page['seconds']:.0f} s" for page in ran)
+        return f"In this build {each}." if ran else ""
 
 
 def _in_a_sentence(entries: Sequence[Entry]) -> str:
@@ -199,7 +200,10 @@ class PageClaims(Directive):
 
     def run(self) -> list[nodes.Node]:
         ledger = by_id(self.claims())
-        return [self.filled("ledger.unseen", entries=[ledger[id] for id in self.content if id in ledger], facts=_facts)]
+        entries = [ledger[id] for id in self.content if id in ledger]
+        source = pages.checks_file(Path(), self.arguments[0]).as_posix()
+        where = project.identity(self.root).source_url(source)
+        return [self.filled("ledger.unseen", entries=entries, facts=_facts, source=source, where=where)]
 
 
 class Checked(Role):

@@ -309,7 +309,9 @@ def _bundle(who: project.Identity, folder: Path, record: Mapping[str, Any]) -> N
     """One archive that can be understood alone: the drawing and the numbers of a figure, and in words what it is."""
     readme = (
         f"Figure {record['id']}\n{who.chapter_url(record['page'], record['id'])}\n\n{record['caption']}\n\n"
-        f"What is seen: {record['alt']}\n\nFrom: {who.title}, version {who.version}, commit {record['commit']}\n"
+        f"What is seen: {record['alt']}\n\n"
+        "Numbers: by panel and artist (line, bar, point), in the order of drawing; of many numbers six digits.\n\n"
+        f"From: {who.title}, version {who.version}, commit {record['commit']}\n"
         f"Make it again, in the repository: make chapter NAME={record['chapter']}\n"
         f"Licence: CC BY 4.0, https://creativecommons.org/licenses/by/4.0/\n\n{figures.citation(who, dict(record))}\n"
     )
