@@ -22,7 +22,7 @@ export PYTHONUTF8 := 1
 # A copied folder would run the code of the folder that it was copied from.
 $(shell test "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" || rm -f $(STAMP))
 
-.PHONY: help book chapter test doctests check fix bench faults lab lock newest colab clean
+.PHONY: help book chapter test doctests check fix bench lab lock newest colab clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,9 +66,6 @@ fix: $(STAMP) ## format, and mend what the linter can mend
 
 bench: $(STAMP) ## time the library against plain baselines in the same run; RECORD=1 writes record and page
 	@$(BIN)/python -m benchmarks $(if $(RECORD),--record)
-
-faults: $(STAMP) ## plant the faults of tests/faults.yml one by one, and run the tests that are named for each
-	@$(BIN)/python scripts/faults.py
 
 # JupyterLab opens the texts as notebooks (right click, Open With, Notebook), and saves them as texts: there is no pair
 # that could get lost.
