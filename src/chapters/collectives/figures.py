@@ -96,7 +96,7 @@ def roadmap(*, folder: str = "") -> str:
     ``folder`` leads from the page that shows it to the lessons: "" from one of them, "notebooks/" from the title page.
     Needs no script. A line leads to a lesson from each lesson that it builds on, or else from the first stop.
     """
-    width, height, across, down = 226.0, 78.0, 250.0, 118.0
+    width, height, across, down = 226.0, 86.0, 250.0, 122.0
     corners = {stop.page: (8 + across * stop.place[0], 8 + down * stop.place[1]) for stop in ROAD}
     lines = []
     for stop in ROAD[1:]:
