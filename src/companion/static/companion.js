@@ -87,7 +87,7 @@ function field(form, name, control) {
   return control;
 }
 
-const SCROLLING = "mjx-container[display=true], span.math, .book-table, .book-formulas > div, .pst-scrollable-table-container, .highlight pre";
+const SCROLLING = "mjx-container[display=true], span.math, .book-table, .book-formulas > div, .pst-scrollable-table-container, .highlight pre, .text_html:has(table)";
 
 // Formulas that stand one above the other are set as large as they can be and still be whole, down to three quarters.
 function fit() {
