@@ -262,7 +262,12 @@ def write_toy_book(root: Path) -> ToyBook:
         config.split("    # What the annotations and docstrings")[0]
         + config[config.index("    # An entry of the ref") :]
     )
-    for name, text in {**FILES, "_config.yml": config, "book/_static/mathjax/tex-mml-chtml.js": ""}.items():
+    for name, text in {
+        **FILES,
+        "_config.yml": config,
+        "book/_static/mathjax/tex-mml-chtml.js": "",
+        "book/moved/old.html": "",
+    }.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
