@@ -8,4 +8,4 @@ from __future__ import annotations
 
 __all__: list[str] = []
 
-__version__ = "2.0.0.dev0"
+__version__ = "2.0.0"
