@@ -58,6 +58,17 @@ def test_sampled_spins_have_the_order_of_the_formula():
     assert abs(order - phases.squared_order(BETA, coupling_mean=1.0, coupling_std=0.5, field_length=0.3)) < 0.03
 
 
+@pytest.mark.parametrize("naive", [False, True])
+@pytest.mark.parametrize(("J", "g", "x"), [(1.0, 0.5, 0.2), (1.0, 0.3, 0.4), (2.0, 1.1, 0.7)])
+def test_the_formula_solves_the_balance_of_gain_and_field(J, g, x, naive):
+    order = float(phases.squared_order(BETA, coupling_mean=J, coupling_std=g, field_length=x, naive=naive))
+    assert 0 < order < 1
+    # f J = 1 with f = beta / (1 + sqrt(1 + beta^2 S)); a neighbour has the length R, or that of its mean, f sqrt(S) R.
+    S = J**2 - 2 * J / BETA
+    length = S / J**2 if naive else 1.0
+    assert x**2 + J**2 * order + g**2 * (length - order) == pytest.approx(S, rel=1e-9)
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_order_ends_at_the_border(law):
     _, formula, border = LAWS[law]

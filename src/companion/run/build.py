@@ -96,7 +96,7 @@ def book(root: Path, only: str | None = None) -> Outcome:
         early = None if only or render.stands(root) else first_site
         outcome.failures = _run(root, [chapters[name] for name in outcome.executed], early)
         outcome.problems = [
-            f"chapter {failure.chapter} failed in code cell {failure.cell}: {process.colourless(failure.error)}"
+            f"chapter {failure.chapter} failed {failure.where}: {process.colourless(failure.error)}"
             for failure in outcome.failures
         ]
         done, failed = finished(), {failure.chapter for failure in outcome.failures}
@@ -228,7 +228,10 @@ def _collect(
     for name, content in {"claims": entries, "figures": figures, "status": status}.items():
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         process.write(build / f"{name}.json", text)
-    return ledger.problems(entries, concerned)
+    # Of a page that failed nothing is measured, which its failure says.
+    stopped = {pages.chapter_of(name) for name in failed}
+    said = [entry for entry in entries if entry["chapter"] not in stopped or entry["measured"] is not None]
+    return ledger.problems(said, concerned)
 
 
 def _figures(root: Path, finished: Sequence[pages.Chapter], entries: Mapping[str, Any]) -> list[dict[str, Any]]:

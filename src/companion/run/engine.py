@@ -91,6 +91,7 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
         # Not by a startup file of IPython, which does not find one in a folder with brackets in its name.
         self.ask(kernel.call("begin"), "at its beginning")
         super().papermill_execute_cells()
+        self.page.cell = 0
         with_checks = self.page.checks
         if with_checks:
             arguments = str(with_checks.path), dict(with_checks.claims), with_checks.tests

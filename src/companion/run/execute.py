@@ -31,11 +31,16 @@ RECORD = "record.json"
 
 @dataclass(frozen=True)
 class Failure:
-    """Where and why a page stopped; ``cell`` counts code cells from 1."""
+    """Where and why a page stopped; ``cell`` counts code cells from 1, and is 0 outside of them, as in its checks."""
 
     chapter: str
     cell: int
     error: str
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        return f"in code cell {self.cell}" if self.cell else "outside of its cells"
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,7 @@ def _missing_page(chapter: pages.Chapter, failure: Failure | None, whole: bool) 
         reason = "It was not run in this build: `make book` runs every chapter."
     else:
         message = re.sub("[`<>]", "'", process.colourless(failure.error))
-        reason = f"It stopped in code cell {failure.cell}:\n\n```text\n{message}\n```"
+        reason = f"It stopped {failure.where}:\n\n```text\n{message}\n```"
     text = f"# {chapter.title}\n\n:::{{error}}\nThis chapter has no result in this build. {reason}\n:::"
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)], metadata=chapter.notebook.metadata)
 

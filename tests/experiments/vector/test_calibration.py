@@ -146,6 +146,23 @@ def test_an_averaged_response_is_the_expectation_over_neighbours_without_correla
     assert abs(without - slopes.mean()) > 20 * error
 
 
+def test_a_delayed_correlation_is_the_averaged_slope_times_the_variance_of_the_sender():
+    # Term by term: phi'(h) = f 1 + 2 (df / d|h|^2) h h^T, with <h h^T> = h h^T + (w / D) 1 and the slope by autodiff.
+    dim, N, beta = 5, 3, 1.5
+    J, x = system(N, dim)
+    with enable_x64(True):
+        m = fidelity.spread_means(J, x, beta=beta)
+        D, _ = calibration.spread_delayed(J, x, m, beta)
+        Var = np.asarray(sphere.covariance(sphere.field(m, beta=beta), beta=beta))
+        gain = jax.value_and_grad(lambda squared: sphere.exact.gain(squared, dim, jnp.asarray(beta)))
+        for i in range(N):
+            h = x[i] + J[i] @ m
+            w = sum(J[i, j] ** 2 * (sphere.squared_radius(dim) - m[j] @ m[j]) for j in range(N))
+            f, df = map(float, gain(jnp.asarray(h @ h + w)))
+            slope = (f + 2 * df * w / dim) * np.eye(dim) + 2 * df * np.outer(h, h)
+            np.testing.assert_allclose(D[i], [J[i, j] * np.trace(slope @ Var[j]) for j in range(N)], rtol=1e-9)
+
+
 @pytest.mark.parametrize("theory", calibration.THEORIES)
 def test_symmetric_couplings_produce_no_entropy_in_any_theory_that_keeps_their_symmetry(theory):
     J, x = system(5, 6)
