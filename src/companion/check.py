@@ -21,6 +21,8 @@ LONGEST_CLAIM, LONGEST_FORMULA = 8, 12
 LONGEST_CAPTION, SHORTEST_ALT = 45, 60
 """Most words of a caption; fewest characters of an alternative text that can say what is seen."""
 TAGS = {"parameters", "hide-cell"}
+MEASURED = ("measured", "rival", "control")
+"""What a claim computes; its uncertainty may be a number of its own."""
 OWN_PACKAGES = ("companion", "chapters", "experiments")
 """What a lesson may not import, because a reader who runs it elsewhere does not have it."""
 
@@ -210,6 +212,22 @@ def _audit_cells(page: Page) -> _Broken:
             yield line, "audit-cell", f"tags: expected some of {sorted(TAGS)}, got {sorted(strange)}"
         if re.search(r"^\s*(?:from|import) companion\b", cell.source, re.MULTILINE):
             yield line, "audit-cell", "imports companion; a page runs in any Jupyter"
+        if "claim" in cell.metadata and (name := _written_down(cell.source)):
+            yield line, "audit-cell", f"{name}: expected what the cell computes, got a number that is written down"
+
+
+def _written_down(source: str) -> str:
+    """The entry of a claim's last line that is a number and nothing else, or ""."""
+    try:
+        last = ast.parse(source).body[-1]
+    except (SyntaxError, IndexError):
+        return ""
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Dict):
+        for key, value in zip(last.value.keys, last.value.values, strict=True):
+            number = value.operand if isinstance(value, ast.UnaryOp) else value
+            if isinstance(key, ast.Constant) and key.value in MEASURED and isinstance(number, ast.Constant):
+                return str(key.value)
+    return ""
 
 
 def _about_measurements(
@@ -235,4 +253,6 @@ def _about_measurements(
             yield Finding(file, line, "undeclared-claim", f"{id}: no claim of this name is to be measured")
     for claim in declared.values():
         if claim.chapter == name and claim.is_measured and ("claim", claim.id) not in places:
-            yield Finding(f"{name}.yml", 0, "unmeasured-claim", f"{claim.id}: nothing of the chapter measures it")
+            yield Finding(
+                f"book/claims/{name}.yml", 0, "unmeasured-claim", f"{claim.id}: nothing of the chapter measures it"
+            )

@@ -67,6 +67,7 @@ EDITS = {
     "an unknown label": (CLAIMS, "eq:probe-slope", "eq:probe-nothing", "no page has eq:probe-nothing"),
     "an unmeasured claim": (CHECKS, "def top(", "def _top(", "probe.top: nothing of the chapter measures it"),
     "an undeclared claim": (AUDIT, ":claim: probe.slope", ":claim: probe.curve", "probe.curve: no claim of this name"),
+    "a rival of thin air": (AUDIT, '"rival": x[-1]}', '"rival": -1.0}', "rival: expected what the cell computes"),
     "a figure of another chapter": (LESSON, "probe-line", "other-line", "expected probe-WORD"),
 }
 

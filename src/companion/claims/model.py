@@ -3,8 +3,8 @@
 ``read`` makes claims of ``book/claims/CHAPTER.yml``:
 
 - ``id``: CHAPTER.NAME; ``says``: one sentence, in our words; ``kind``: one of ``KINDS``.
-- ``source``: ``key`` and ``where``, and of a text that was read a ``quote`` of at most 15 words; ``state`` of a claim
-  whose text was superseded; ``commit`` of a program. The book's own claims have none.
+- ``source``: ``key`` and ``where``, and of a text that was read a ``quote`` of at most 15 words, which nothing compares
+  with the text; ``state`` of a claim whose text was superseded; ``commit`` of a program. Own claims have none.
 - ``equation``, ``functions``: labels of the book, and functions of the library, that the claim is about.
 - ``expects``: ``printed`` for what the source prints; else one of ``value``, ``below``, ``above``, ``between``, or
   ``accuracy`` of a deviation from an independent route. ``within`` is what may be missing to a value, or at an end.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -209,7 +210,7 @@ def check_book(root: Path, works: Works, names: Callable[[Claim], _Places] = lam
             for at, claim in enumerate(listed):
                 wrong += [(["claims", at, *place], message) for place, message in names(claim)]
             found += _findings(path, wrong)
-    return sorted(set(found))
+    return sorted({replace(finding, file=f"book/claims/{finding.file}") for finding in found})
 
 
 def _about_works(claims: Sequence[Claim], works: Works) -> _Places:
