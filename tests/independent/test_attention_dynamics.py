@@ -79,6 +79,7 @@ def largest(beta, signs):
     return max(abs(v) for v in values)
 
 
+@pytest.mark.slow
 def test_the_ripple_of_period_four_loses_its_stability_where_the_book_says(signs):
     # Claim attention-dynamics.first-transition: 1.243445.
     with mpmath.workdps(30):

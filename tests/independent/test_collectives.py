@@ -4,6 +4,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pytest
 import sympy
 import torch
 from torch.autograd.functional import vjp
@@ -39,6 +40,7 @@ def partition_function(J, h):
     return total
 
 
+@pytest.mark.slow
 def test_the_two_parts_of_the_response_are_those_of_the_differentiated_logarithm():
     # Claim collectives.coefficient: the two-point functions enter once for every ordered pair, without beta.
     h = sympy.symbols("h:3", real=True)

@@ -52,6 +52,7 @@ def test_without_disorder_it_is_the_logarithm_of_three():
     assert sk.critical_beta(**{**SYSTEM, "coupling_std": 0.0}) == pytest.approx(float(mpmath.log(3)), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_of_the_naive_theory():
     # Its fields have the variance sigma^2 q.
     sigma = constants()[2]

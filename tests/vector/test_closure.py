@@ -55,6 +55,7 @@ def test_too_few_updates_are_said_to_be_too_few():
     assert not found.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1.0, 4.0])
 def test_a_head_with_a_silent_sink_fluctuates_as_sampled_spins_do(beta):
     """Attention that goes to a token whose value is short, and keeps nine tenths of its own: the encoder's shape."""

@@ -87,7 +87,7 @@ def test_the_naive_step_is_the_response_to_the_mean_of_the_neighbours(system):
 
 def test_the_error_of_a_step_has_the_order_of_the_first_dropped_term(system, optimised):
     # E[phi(h)] over independent spins, sampled once for both steps, with the same random numbers at each strength.
-    N, D, count = 4, 4, 200_000
+    N, D, count = 4, 4, 50_000
     J, x, m = system(N, D, strength=1.0, seed=3)
     theta = sphere.field(m, beta=BETA)
     s = sphere.sample(jax.random.key(1), jnp.broadcast_to(theta, (count, N, D)), beta=BETA)
@@ -121,6 +121,7 @@ def test_a_steady_state_stays_and_is_where_stepping_leads(system, step):
     np.testing.assert_allclose(solution.value, last, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_steady_state_of_tap_is_that_of_sampled_spins(system):
     N, D = 6, 16
     J, x, _ = system(N, D, strength=1.0)

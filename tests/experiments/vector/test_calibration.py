@@ -84,6 +84,7 @@ def test_leaving_out_a_group_of_delayed_correlations_leaves_the_estimate_of_the_
         assert found[:, kept].mean(1) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_conditional_means_have_the_correlations_of_the_spins_themselves():
     J, x = system(4, 6)
     R = sphere.radius(6)
