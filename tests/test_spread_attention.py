@@ -127,6 +127,7 @@ def test_a_solution_is_given_with_evidence_or_refused():
         (lambda: SpreadAttention(6, 3), "num_heads: expected a divisor of dim, 6, below its half, got 3"),
         (lambda: SpreadAttention(8, beta=0.0), "beta: expected numbers > 0, got 0"),
         (lambda: SpreadAttention(8)(torch.ones(2, 7)), r"x: expected shape \(\.\.\., \*, 8\), got \(2, 7\)"),
+        (lambda: SpreadAttention(8).half()(torch.ones(2, 8)), "x: expected single or double precision"),
         (lambda: SpreadAttention(8)(torch.zeros(2, 8)), "x: expected vectors that are not zero"),
         (lambda: SpreadAttention(8)(torch.ones(2, 8), causal(3)), "mask: expected booleans of shape"),
     ],

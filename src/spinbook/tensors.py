@@ -71,6 +71,8 @@ def real(value: Any, name: str, shape: tuple[int | None, ...], **kind: Any) -> T
     ValueError: h: expected shape (..., 3), got (1, 2)
     """
     array = validate.tensor(value, name, **kind)
+    if array.dtype in (torch.float16, torch.bfloat16):
+        raise ValueError(f"{name}: expected single or double precision, as the weights have it, got {array.dtype}")
     last = array.shape[array.ndim - len(shape) :]
     if array.ndim < len(shape) or any(want not in (None, got) for want, got in zip(shape, last, strict=True)):
         sizes = ", ".join("*" if size is None else str(size) for size in shape)
