@@ -50,7 +50,7 @@ CORE = [
     ("entropy_production.steady", "from_delayed_correlations", ISING),
     ("entropy_production.mean_field", "vector_mean_field", VECTOR),
     ("entropy_production.relaxation", "divergence", VECTOR),
-    ("vector.mean_field", "flat_tap_step naive_step tap_step steady_state", VECTOR),
+    ("vector.mean_field", "flat_tap_step naive_step spread_step tap_step steady_state", VECTOR),
     ("sphere", "bessel_ratio covariance field_large_d log_partition magnetization", SPHERE),
     ("sphere", "magnetization_large_d sample", SPHERE),
     ("rbm.energies", "effective_energy", RBM),

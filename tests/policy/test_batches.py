@@ -26,7 +26,7 @@ BATCHED = [
     ("rbm.mixture", "posterior_mean responsibilities retrieve", "queries"),
     ("sphere", "covariance log_partition magnetization", "fields"),
     ("rbm.mixture", "mixture_log_density modern_hopfield_energy", "visible"),
-    ("vector.mean_field", "flat_tap_step naive_step tap_step", "magnetizations"),
+    ("vector.mean_field", "flat_tap_step naive_step spread_step tap_step", "magnetizations"),
 ]
 CASES = [(f"{module}.{name}", named) for module, names, named in BATCHED for name in names.split()]
 
