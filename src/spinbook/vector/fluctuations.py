@@ -150,6 +150,8 @@ def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMom
 def spread(magnetizations: Float[Array, "H M d"], couplings: Float[Array, "H N M"]) -> Float[Array, " N"]:
     """tr Cov(h_i) = sum_j mean_h (J^h_ij)^2 (R^2 - |m_j|^2): what the fluctuations of h_i add to its squared length.
 
+    ``spinbook.spread_attention`` has it in PyTorch; ``closure`` and ``phases`` contain it.
+
     >>> spread(jnp.zeros((1, 2, 4)), jnp.full((1, 2, 2), 0.5)).tolist()
     [0.5, 0.5]
     """
