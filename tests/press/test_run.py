@@ -179,6 +179,13 @@ def test_a_check_that_fails_names_itself(toy_book, kind):
     assert said in failure.error
 
 
+def test_a_page_that_fails_in_its_checks_is_the_one_problem_of_a_build(toy_book):
+    toy_book.edit(CHECKS, CHECK, FAILING["an assertion"][0])
+    outcome, _ = toy_book.build(site=False)
+    (problem,) = outcome.problems
+    assert problem.startswith("chapter probe failed outside of its cells: book/checks: AssertionError: ")
+
+
 def test_every_check_is_called_and_every_failure_named(toy_book):
     toy_book.edit(
         CHECKS,
