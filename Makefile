@@ -18,6 +18,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # Text is UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
+# What is imported is compiled once, and not by every process anew, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A copied folder would run the code of the folder that it was copied from.
 $(shell test "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" || rm -f $(STAMP))
@@ -44,14 +46,13 @@ chapter: ## NAME=rbm-mixtures: the same for one chapter and its page
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
 	@$(BIN)/python -m pytest -n "$$WORKERS" --dist worksteal $(if $(SLOW),-m "slow or not slow")
 
-# XLA, PyTorch, NumPy and numba without AVX, and OpenBLAS as with AVX-512 (where the processor has it), AVX2 and AVX. The
-# last of them with all examples, the others with those of modules that solve or decompose.
-doctests: $(STAMP) ## run the examples of src as other processors compute them (three minutes)
-	@for core in $$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX) Haswell Sandybridge; do echo "OpenBLAS for $$core"; \
-	  examples=src; test "$$core" = Sandybridge || examples="$$(grep -rl --include='*.py' linalg src)"; \
-	  OPENBLAS_CORETYPE="$$core" XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic \
+# XLA, PyTorch, NumPy and numba without AVX, and a process each with OpenBLAS as with AVX-512 (where the processor has
+# it), AVX2 and AVX.
+doctests: $(STAMP) ## run the examples of src as other processors compute them (two minutes)
+	@XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic \
 	  NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4" OMP_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4 MKL_NUM_THREADS=4 \
-	  $(BIN)/python -m pytest -q -n "$$WORKERS" --dist worksteal $$examples || exit 1; done
+	  $(BIN)/python -m pytest -q --dist each src $$(for core in $$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX) \
+	  Haswell Sandybridge; do echo "--tx popen//env:OPENBLAS_CORETYPE=$$core"; done)
 
 check: $(STAMP) ## check format, lint, types, and every rule of the pages and claims that needs no run
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }

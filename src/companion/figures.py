@@ -132,9 +132,10 @@ def _save(id: str, figure: Figure, data: Mapping[str, Any]) -> None:
 def _save_images(figure: Figure, folder: Path, id: str) -> None:
     # A fixed salt and no dates make the files the same bytes in every run.
     with mpl.rc_context({"svg.hashsalt": id, "svg.fonttype": "path"}):
-        # The layout is the same in all files: it is computed once. Without an engine no save draws twice; the
-        # setting must stay off meanwhile, or the first save puts an engine back.
+        # The layout is the same in all files: it is computed once, from a first one, which it corrects. Without an
+        # engine no save draws twice; the setting must stay off meanwhile, or the first save puts an engine back.
         if engine := figure.get_layout_engine():
+            engine.execute(figure)
             engine.execute(figure)
         with mpl.rc_context({"figure.constrained_layout.use": False}):
             figure.set_layout_engine(None)

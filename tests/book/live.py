@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,12 +41,17 @@ class Model:
     """
 
     name: str
-    markup: str
+    writes: Callable[[], str]
     carries: dict[str, Any]
     opens: Callable[[], Opening]
     answers: Callable[[], list[tuple[str, ...]]] = list
     still: str = '<img alt="still" src="data:,">'
     """The picture in the place of the model; "" where the markup has one."""
+
+    @cached_property
+    def markup(self) -> str:
+        """Written when the first test asks: every worker collects all tests."""
+        return self.writes()
 
     @property
     def id(self) -> str:

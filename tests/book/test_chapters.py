@@ -1,6 +1,5 @@
 """Every chapter of the book: its rules, and the quick profile of its audit, which runs and measures its claims."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,19 +15,13 @@ def test_no_declaration_and_no_page_breaks_a_rule_that_needs_no_run():
     assert [str(finding) for finding in check.book(ROOT)] == []
 
 
-# What the kernel of a quick profile, which compiles for longer than it computes, gets beside the clean environment.
-COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "XLA_FLAGS")
-
-
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_the_quick_profile_of_an_audit_runs_and_measures_its_claims(name, tmp_path):
     """The quick profile of a lesson runs as the notebook that the site offers: ``test_packed_lessons``."""
-    compiler = {variable: os.environ[variable] for variable in COMPILER if variable in os.environ}
-    compiler["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     audit = pages.load(ROOT, f"audits/{name}")
-    failure = execute.run(ROOT, audit, tmp_path, parameters=audit.quick, extra_environment=compiler)
+    failure = execute.run(ROOT, audit, tmp_path, parameters=audit.quick)
     assert failure is None
     measured = dict(claims.recorded(tmp_path))
     declared = {claim.id: claim for claim in claims.declared(ROOT / "book" / "claims" / f"{name}.yml")}

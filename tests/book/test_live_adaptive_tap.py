@@ -17,7 +17,7 @@ def naive(coupling):
 
 MODEL = Model(
     "adaptive-tap",
-    live.markup(coupling=COUPLING),
+    lambda: live.markup(coupling=COUPLING),
     {"fields": FIELDS.tolist(), "coupling": COUPLING, "reach": 1.0},
     lambda: Opening(["coupling 0.60"], [f"the true mean of the first spin is {np.tanh(0.5):.2f}", naive(COUPLING)]),
     lambda: [("slide(0, 'min')", "Coupling −1.00", naive(-1)), ("click(1)", "Coupling 0.60")],

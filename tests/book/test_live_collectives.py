@@ -11,7 +11,7 @@ from tests.book.live import Model, Opening
 
 MODEL = Model(
     "collectives",
-    live.markup(beta=1.0, coupling=0.6),
+    lambda: live.markup(beta=1.0, coupling=0.6),
     {"fields": live.FIELDS.tolist(), "scores": live.SCORES.tolist()},
     lambda: Opening(["coupling 0.60", "β 1.00"], ["Each of them depends on all three fields."], handles=3),
     lambda: [

@@ -12,7 +12,7 @@ from tests.book.live import SAYS, WAIT, Model, Opening
 ROWS = summary.summarize(records.of_book("comparison"))
 MODEL = Model(
     "comparison",
-    live.markup(task="MNIST", module="vanilla"),
+    lambda: live.markup(task="MNIST", module="vanilla"),
     {"task": "MNIST", "start": "vanilla"},
     lambda: Opening([], ["You give up vanilla on MNIST, which has 0.985"]),
 )

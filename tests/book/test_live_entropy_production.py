@@ -22,7 +22,7 @@ def produced(asymmetry):
 
 MODEL = Model(
     "entropy-production",
-    live.markup(asymmetry=0.5, beta=1.0, steps=STEPS, seed=7),
+    lambda: live.markup(asymmetry=0.5, beta=1.0, steps=STEPS, seed=7),
     {"asymmetry": 0.5, "beta": 1.0, "steps": STEPS, "seed": 7},
     lambda: Opening(["asymmetry 0.50", "β (coldness) 1.00"], ["Guess, with a button."]),
     # Evidence is said after the guess and not before, and a film has one guess.

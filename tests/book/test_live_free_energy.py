@@ -24,7 +24,7 @@ def opens():
 
 MODEL = Model(
     "free-energy",
-    live.markup(temperature=0.6, coupling=0.5),
+    lambda: live.markup(temperature=0.6, coupling=0.5),
     {"fields": FIELDS.tolist(), "couplings": BONDS.tolist()},
     opens,
     lambda: [

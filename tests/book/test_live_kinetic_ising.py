@@ -26,7 +26,7 @@ def opens():
 
 MODEL = Model(
     "kinetic-ising",
-    MARKUP,
+    lambda: MARKUP,
     {"beta": 1.6, "disorder": 0.4, "ticks": 20, "runs": 32},
     opens,
     lambda: [

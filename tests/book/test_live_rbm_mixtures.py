@@ -38,7 +38,7 @@ def answers():
 
 MODEL = Model(
     "rbm-mixtures",
-    MARKUP,
+    lambda: MARKUP,
     {"names": list("ABCDE"), "query": QUERY.tolist(), "beta": BETA, "reach": 2.8},
     opens,
     answers,

@@ -27,7 +27,7 @@ def _spread(sharpness: float) -> float:
 
 MODEL = Model(
     "spin-transformers",
-    live.markup(beta=BETA, sharpness=SHARPNESS),
+    lambda: live.markup(beta=BETA, sharpness=SHARPNESS),
     {"fields": FIELDS.tolist(), "logits": LOGITS.tolist()},
     lambda: Opening(["sharpness 1.50", "β 6.00"], [f"attends to {_spread(SHARPNESS):.1f} of 11"], handles=1),
     lambda: [

@@ -30,7 +30,7 @@ def opens():
 
 MODEL = Model(
     "title-page",
-    title_page.markup(folder="../_static/live/"),
+    lambda: title_page.markup(folder="../_static/live/"),
     {"hand": [-1.7, 0.5], "coupling": 1.2},
     opens,
     lambda: [

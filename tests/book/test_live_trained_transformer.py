@@ -19,7 +19,7 @@ def opens():
 
 MODEL = Model(
     "trained-transformer",
-    plot.live_markup(A, WORDS, MEASURES, start=(2, 1)),
+    lambda: plot.live_markup(A, WORDS, MEASURES, start=(2, 1)),
     {"layers": 2, "heads": 3, "tokens": WORDS, "start": [2, 1]},
     opens,
     lambda: [

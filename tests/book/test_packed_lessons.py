@@ -54,7 +54,9 @@ def test_a_downloaded_lesson_runs_in_an_empty_folder(name, tmp_path):
     client = NotebookClient(
         notebook, km=manager, timeout=600, resources={"metadata": {"path": str(tmp_path / "empty")}}
     )
-    client.execute(env={**kernel.clean(), "PYTHONPATH": str(tmp_path / "path")})
+    # What `make book` compiled for the lesson is loaded. A second thread of PyTorch would wait at full speed.
+    settings = {"JAX_COMPILATION_CACHE_DIR": str(kernel.compiled(ROOT)), "OMP_NUM_THREADS": "1"}
+    client.execute(env={**kernel.clean(), **settings, "PYTHONPATH": str(tmp_path / "path")})
 
 
 @pytest.mark.parametrize("name", LESSONS)

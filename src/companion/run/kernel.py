@@ -71,13 +71,13 @@ def environment(root: Path, private: Path, threads: int) -> dict[str, str]:
         "MATPLOTLIBRC": str(private / "matplotlibrc"),
         **{f"JUPYTER_{kind}_DIR": str(private / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")},
         "NUMBA_CACHE_DIR": str(private / "numba"),
-        "JAX_COMPILATION_CACHE_DIR": str(_compiled(root)),
+        "JAX_COMPILATION_CACHE_DIR": str(compiled(root)),
         **{f"{library}_NUM_THREADS": str(threads) for library in _THREADS},
         "NPROC": str(threads),
     }
 
 
-def _compiled(root: Path) -> Path:
+def compiled(root: Path) -> Path:
     """Where XLA keeps the programs that it compiled for a processor like this one."""
     described = Path("/proc/cpuinfo")
     lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
@@ -121,10 +121,16 @@ def _remember(result: Any) -> None:
 
 
 def hold(wanted: bool) -> None:
-    """Let the figures of the cells to come stay open when the cell ends, also after ``plt.show()``, or no longer."""
+    """Let the figures of the cells to come stay open when the cell ends, also after ``plt.show()``, or no longer.
+
+    Meanwhile pyplot does not draw them by itself: `take` does.
+    """
+    import matplotlib.pyplot as plt
     from matplotlib_inline.config import InlineBackend
 
     InlineBackend.instance().close_figures = not wanted
+    plt.switch_backend(plt.get_backend())  # which makes pyplot interactive if it is the first time
+    plt.interactive(not wanted)
 
 
 def take(name: str) -> None:
