@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from sphinx.config import Config
 from sphinx.domains.std import StandardDomain
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from companion import pages, project
+from companion import claims, pages, project
 from companion.site import figures, ledger, packed, reference
 from companion.site.onpage import fill
 
@@ -48,6 +50,15 @@ def _serve(app: Sphinx, config: Config) -> None:
 
 
 def _side_by_side(app: Sphinx) -> None:
+    """Let several processes read and write pages, and load what each of them would load before there are several."""
+    root = Path(app.config.companion_root)
+    claims.figures(root)
+    for name in pages.names(root):
+        pages.load(root, name)
+    for name, _ in reference.modules(root):
+        # What cannot be imported, autodoc says.
+        with suppress(Exception):
+            importlib.import_module(name)
     for name in _UNDECLARED:
         if name in app.extensions:
             app.extensions[name].parallel_read_safe = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,10 @@ _DOTS = 2
 """Dots of a picture that are one of a page, along a side."""
 
 
-def drawn(root: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """The record of a figure with its size on a page, and how it differs from the published one."""
+def drawn(record: dict[str, Any], compared: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a figure with its size on a page, and how it differs from the published one, if it is compared."""
     size = [side // _DOTS for side in record["size"]]
-    return {**record, "compared": claims.figures(root).get(record["id"]), "size": size}
+    return {**record, "compared": compared.get(record["id"]), "size": size}
 
 
 def citation(who: project.Identity, record: dict[str, Any]) -> str:
@@ -48,7 +48,7 @@ class PublishedFigure(Directive):
         id = self.arguments[0]
         if (found := next((record for record in self.read("figures.json") if record["id"] == id), None)) is None:
             raise self.error(f"published-figure: the runs of this build published no figure {id!r}")
-        record = drawn(self.root, found)
+        record = drawn(found, claims.figures(self.root))
         figure = nodes.figure(classes=["book-figure"])
         figure += self.filled("figures.picture", record)
         caption = nodes.caption("", "", *self.in_line(record["caption"]))
@@ -79,7 +79,8 @@ class FigureGallery(Directive):
         def order(record: dict[str, Any]) -> tuple[int, int]:
             return listed.index(record["page"]), texts[record["page"]].find(record["id"])
 
-        records = [drawn(self.root, record) for record in sorted(self.read("figures.json"), key=order)]
+        compared = claims.figures(self.root)
+        records = [drawn(record, compared) for record in sorted(self.read("figures.json"), key=order)]
         return [self.filled("figures.gallery", records=records, ledger=by_id(self.claims()))]
 
 

@@ -16,6 +16,7 @@ import string
 import tarfile
 import tomllib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +62,20 @@ def site(root: Path, html: Path, results: Mapping[str, Path], known: Mapping[str
 
     Its page then offers the notebook without the library.
     """
-    problems = []
-    for name, folder in results.items():
+
+    def pack(name: str) -> str:
         try:
-            packed = notebook(root, name, folder, known)
+            packed = notebook(root, name, results[name], known)
         except ValueError as error:
-            problems.append(f"packed notebook: {error}")
-            continue
+            return f"packed notebook: {error}"
         target = html / "_sources" / "notebooks" / f"{name}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)
         process.write(target, pages.serialise(packed))
-    return problems
+        return ""
+
+    # Most of the time is for archives and pictures, at which several threads can be.
+    with ThreadPoolExecutor(len(process.processors())) as threads:
+        return [problem for problem in threads.map(pack, results) if problem]
 
 
 def notebook(root: Path, name: str, results: Path, known: Mapping[str, Any]) -> NotebookNode:

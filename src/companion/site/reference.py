@@ -78,12 +78,13 @@ def _public(path: Path) -> list[str]:
 
 def second_names(root: Path, path: Path) -> dict[str, str]:
     """What a package takes from its modules and offers as its own: the full name by the local one."""
+    if path.name != "__init__.py":
+        return {}
     library = project.identity(root).library
-    imports = [node for node in manuscript.code(path).body if isinstance(node, ast.ImportFrom)]
     named = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in imports
-        if path.name == "__init__.py" and (node.module or "").startswith(f"{library}.")
+        for node in manuscript.code(path).body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{library}.")
         for alias in node.names
     }
     return {name: named[name] for name in _public(path) if name in named}
