@@ -55,7 +55,7 @@ def test_sampling_a_large_system_gives_magnetization_overlap_and_entropy_product
             transient=50,
             observable=jnp.asarray,
         )
-        # One product of all states: the sampler's own would keep sixteen matrices of this size, and add to them by step.
+        # One product of all states: the sampler's own would add to sixteen matrices of this size at each step.
         s = np.asarray(result.observed)[50:]
         after, before = s[1:].reshape(-1, n), s[:-1].reshape(-1, n)
         J, D, m = (np.asarray(x, float) for x in (J, after.T @ before / len(after), result.magnetizations))
