@@ -78,10 +78,10 @@ def equilibrium(J, h, beta):
     return weight / weight.sum()
 
 
-@pytest.mark.parametrize("num_spins", [11, pytest.param(13, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_spins", [11, pytest.param(14, marks=pytest.mark.slow)])
 def test_many_spins_need_no_transition_matrix(num_spins, optimised):
-    # At 13 spins the matrix alone would have half a gigabyte.
-    J, h = system(num_spins, strength=0.2, symmetric=True)
+    # At 14 spins the matrix alone would have 2.1 GB.
+    J, h = system(num_spins, strength=0.1, symmetric=True)
     p = exact.stationary_distribution(J, h, beta=1.0)
     np.testing.assert_allclose(p, equilibrium(J, h, 1.0), rtol=1e-9)
     assert abs(float(exact.entropy_production(J, h, beta=1.0, distribution=p))) < 1e-10
