@@ -169,7 +169,7 @@ def test_a_planted_echo_is_found_and_one_that_is_not_there_explains_nothing():
 
 
 @pytest.mark.parametrize(("own", "law_holds"), [(0.4, True), (0.9, False)])
-def test_laws_of_delayed_correlations_against_sampled_spins_on_a_sink(own, law_holds):
+def test_laws_of_delayed_correlations_against_sampled_spins_on_a_sink(own, law_holds, optimised):
     J = sink(32, 0.4, own)
     x = np.random.default_rng(0).normal(size=(32, 16))
     x *= sphere.radius(16) / np.linalg.norm(x, axis=1, keepdims=True)

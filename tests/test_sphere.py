@@ -135,7 +135,7 @@ def test_samples_have_the_density_along_the_field(dim, scaled):
 
 
 @pytest.mark.slow
-def test_samples_without_a_field_have_the_second_moment_of_every_component():
+def test_samples_without_a_field_have_the_second_moment_of_every_component(optimised):
     # <s_1^2> = R^2 / D along the axis that is drawn by rejection, which a shape off by one per cent misses by as much.
     dim, count = 16, 1_000_000
     s = np.asarray(sphere.sample(jax.random.key(1), np.zeros((count, dim), "float32"), beta=1.0))[:, 0]

@@ -14,9 +14,12 @@ SYSTEM = {"field_width": float(X), "coupling_mean": float(MU), "coupling_std": f
 
 
 def gaussian_mean(function):
-    """The mean over a standard normal variable; beyond twelve the density is below 1e-31, with twenty digits kept."""
-    cuts = [-12, -6, -3, 0, 3, 6, 12]
-    return mpmath.quad(lambda z: function(z) * mpmath.npdf(z), cuts)
+    """The mean over a standard normal variable, by a plain sum, since the functions are smooth and have no pole near.
+
+    The sum errs by exp(-2 (pi / width)^2) = 1e-53, and beyond sixteen the density is 1e-56.
+    """
+    width = mpmath.mpf(2) / 5
+    return width * mpmath.fsum(function(z) * mpmath.npdf(z) for z in (width * k for k in range(-40, 41)))
 
 
 def constants():

@@ -18,7 +18,7 @@ def ensemble(network, *, seed=0, **options):
     return jax.vmap(lambda key: sample_finite(key, network, **options, steps=STEPS))(keys)
 
 
-def test_the_first_token_has_the_mean_and_covariance_of_independent_units(paper):
+def test_the_first_token_has_the_mean_and_covariance_of_independent_units(paper, optimised):
     # <m> is the mean field; Cov(m^x_a, m^y_b) = (1 - eps)^2 / N^2 sum_i W^x_a W^y_b (1 - tanh^2).
     W = np.repeat(paper.semantic_signs, 10, axis=2).astype(float)
     A = token_window(paper).attention[0]
@@ -54,7 +54,7 @@ def unit_by_unit(network, beta, num_spins, steps, rng):
 
 
 @pytest.mark.parametrize("steps", [2, 6])
-def test_later_attention_is_distributed_as_with_every_bit_drawn(paper, steps):
+def test_later_attention_is_distributed_as_with_every_bit_drawn(paper, steps, optimised):
     # 16 units in segments of 6, 5 and 5.
     ours = np.asarray(ensemble(paper, beta=1.2, num_spins=16).attention[:, steps - 1])
     theirs = unit_by_unit(paper, 1.2, 16, steps, np.random.default_rng(1))

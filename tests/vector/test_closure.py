@@ -57,7 +57,7 @@ def test_too_few_updates_are_said_to_be_too_few():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beta", [1.0, 4.0])
-def test_a_head_with_a_silent_sink_fluctuates_as_sampled_spins_do(beta):
+def test_a_head_with_a_silent_sink_fluctuates_as_sampled_spins_do(beta, optimised):
     """Attention that goes to a token whose value is short, and keeps nine tenths of its own: the encoder's shape."""
     N, d, replicas, steps = 12, 32, 400, 60
     rng = np.random.default_rng(4)
