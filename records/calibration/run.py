@@ -122,8 +122,8 @@ if __name__ == "__main__":
     given = records.arguments(__doc__)
     chosen = [cells(), draws()]
     if given.brief:
-        cell = chosen[0][50]._replace(num_sites=6, dim=6, replicas=8, steps=4, transient=2)
-        chosen = [[cell], [chosen[1][-1]._replace(num_sites=6, dim=6, replicas=16, steps=8)]]
+        cell = chosen[0][50]._replace(num_sites=6, dim=6, replicas=8, steps=4, transient=40)
+        chosen = [[cell], [chosen[1][-1]._replace(num_sites=6, dim=6, replicas=8, steps=4)]]
     kinds = {"cell": (measure, chosen[0]), "draw": (tried, chosen[1])}
     content = {"command": "records/calibration/run.py", "rows": records.measured(kinds)}
     records.write(given.out / "calibration.json.gz", content)

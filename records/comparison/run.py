@@ -8,7 +8,7 @@ that tag wrote: a linear classifier and counts of neighbours beside the rows of 
 outside of its plan.
 
 This script makes the first record, without memory and physics, which are left to the tag. With ``--brief`` it trains
-two blocks for 25 updates on digits. What is done is kept in the folder, and not done again.
+one block for two updates on digits. What is done is kept in the folder, and not done again.
 """
 
 import math
@@ -74,5 +74,5 @@ if __name__ == "__main__":
     given = records.arguments(__doc__)
     torch.set_num_threads(1)
     whole = tuple(BLOCKS), tuple(TASKS), RATES, SEEDS, Recipe()
-    brief = ("vanilla", "adaptive TAP, Gaussian"), ("digits",), RATES[:2], SEEDS[:2], Recipe(25, 8)
+    brief = ("adaptive TAP, Gaussian",), ("digits",), RATES[:2], SEEDS[:2], Recipe(2, 8)
     of_blocks(*(brief if given.brief else whole), given.out)

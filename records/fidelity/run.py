@@ -94,7 +94,7 @@ if __name__ == "__main__":
     given = records.arguments(__doc__)
     chosen = cases()
     if given.brief:
-        chosen = [case._replace(num_sites=8, dim=8, replicas=8, steps=4) for case in (chosen[0], chosen[-1])]
+        chosen = [case._replace(num_sites=6, dim=6, replicas=8, steps=4) for case in (chosen[0], chosen[-1])]
     found = records.measured({"case": (measure, chosen)})
     records.write(given.out / "fidelity.json.gz", {"command": "records/fidelity/run.py", "rows": found})
     records.tabulate("attention-rows", table(), spinbook.records.table("attention-rows").attrs["about"], given.out)

