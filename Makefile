@@ -46,13 +46,16 @@ chapter: ## NAME=rbm-mixtures: the same for one chapter and its page
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
 	@$(BIN)/python -m pytest -n "$$WORKERS" --dist worksteal $(if $(SLOW),-m "slow or not slow")
 
-# XLA, PyTorch, NumPy and numba without AVX, and a process each with OpenBLAS as with AVX-512 (where the processor has
-# it), AVX2 and AVX.
+# XLA, PyTorch, NumPy and numba without AVX, and side by side OpenBLAS as with AVX-512 (where the processor has it), AVX2
+# and AVX. The last of them with all examples, the others with those of modules that solve or decompose.
 doctests: $(STAMP) ## run the examples of src as other processors compute them (two minutes)
-	@XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic \
-	  NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4" OMP_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4 MKL_NUM_THREADS=4 \
-	  $(BIN)/python -m pytest -q --dist each src $$(for core in $$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX) \
-	  Haswell Sandybridge; do echo "--tx popen//env:OPENBLAS_CORETYPE=$$core"; done)
+	@export XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic \
+	  NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4" OMP_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4 MKL_NUM_THREADS=4; \
+	run() { OPENBLAS_CORETYPE="$$1" $(BIN)/python -m pytest -q "$${@:2}" || { echo "OpenBLAS for $$1" >&2; false; }; }; \
+	run Sandybridge src & runs=$$!; \
+	for core in $$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX) Haswell; do \
+	  run "$$core" $$(grep -rl --include='*.py' linalg src) & runs+=" $$!"; done; \
+	failed=0; for run in $$runs; do wait "$$run" || failed=1; done; exit $$failed
 
 check: $(STAMP) ## check format, lint, types, and every rule of the pages and claims that needs no run
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }
