@@ -160,6 +160,8 @@ def test_padding_is_left_out_with_all_options():
         np.testing.assert_allclose(out[:4], expected, atol=1e-13)
         for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
+        # Where values are known, vectors of padding are zero and not refused.
+        np.testing.assert_array_equal(m.couplings(x, mask)[:, 4:], 0)
 
 
 def test_a_naive_steady_state_is_in_the_field_of_its_input_its_neighbours_and_its_network():

@@ -122,6 +122,7 @@ if __name__ == "__main__":
     given = records.arguments(__doc__)
     chosen = [cells(), draws()]
     if given.brief:
+        # The sizes of records/shapes: the tests run all records in one process, where one compilation does for both.
         cell = chosen[0][50]._replace(num_sites=6, dim=6, replicas=8, steps=4, transient=40)
         chosen = [[cell], [chosen[1][-1]._replace(num_sites=6, dim=6, replicas=8, steps=4)]]
     kinds = {"cell": (measure, chosen[0]), "draw": (tried, chosen[1])}

@@ -118,7 +118,8 @@ def main(brief, out):
     head = {"format": 2, "plan": records.plan("depth"), "sizes": [sizes], "ladder": []}
     head |= {"data": {} if brief else {moby_dick.FILE.name: moby_dick.FILE.sha256}, "design": sizes}
     head |= {"counting": counting(sizes), "blind": float(-np.log(guesses / guesses.sum())[test].mean())}
-    tasks, runs = [(row, seed) for seed in sizes["seeds"] for row in list(RATES)[brief:]], {}
+    rows = ["identity mixer"] if brief else list(RATES)
+    tasks, runs = [(row, seed) for seed in sizes["seeds"] for row in rows], {}
     work, identity = partial(run, sizes=sizes), sweep.fingerprint(list(map(str, sizes.items())))
     for k, arrays in sweep.iterate(work, tasks, identity=identity, folder=out / "runs", num_threads=1, progress=True):
         runs[k] = entry(tasks[k], arrays, {"plan": head["plan"], "commit": code})

@@ -22,7 +22,7 @@ HEADS = ((1, 3), (2, 9))
 
 if __name__ == "__main__":
     given, begin = records.arguments(__doc__), time.perf_counter()
-    # Four is what the heads themselves have.
+    # The first is the size of the heads themselves, for which the functions are compiled already.
     dims = DIMS[:1] if given.brief else DIMS
     sizes = spins.Sizes(replicas=8, steps=6, transient=2)
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):

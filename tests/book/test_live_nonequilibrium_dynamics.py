@@ -35,7 +35,7 @@ def opens():
 
 MODEL = Model(
     "nonequilibrium-dynamics",
-    lambda: live.markup(),
+    live.markup,
     {"values": live.VALUES.tolist(), "updates": 1, "places": [list(place) for place in live.PLACES]},
     opens,
     lambda: [
